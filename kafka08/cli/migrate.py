@@ -40,7 +40,7 @@ from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.migration import OffsetMigration, Rollback, Status
+    from kafka08.migration import OffsetMigration, Rollback, Status, Verification, Watching
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Outcome
     from kafka08.rate_limiter import RateLimiter
@@ -254,11 +254,12 @@ def verify(
 ) -> None:
     """Watch both stores while the group runs; exits 1 with all problems."""
     from kafka08.migration import Watching
+    from kafka08.migration.fleet import verify_groups
     from kafka08.migration.report import write_report
 
     watching = Watching(seconds, allow_idle=allow_idle, retention_ms=retention_minutes * 60_000)
     bad = 0
-    for outcome in run_step(lambda migration: migration.verify(watching), where):
+    for outcome in run_watched(verify_groups, watching, where, 60.0):
         bad += show_error(outcome)
         if (found := outcome.result) is None:
             continue
@@ -288,14 +289,14 @@ def finish(
 ) -> None:
     """Have the members commit to Kafka alone, and check that ZooKeeper's offsets stop moving."""
     from kafka08.migration import Watching
+    from kafka08.migration.fleet import finish_groups
     from kafka08.migration.preview import preview_finish
 
     if dry_run:
         preview(preview_finish, where, as_json, "commit to Kafka alone")
     bad = 0
     watching = Watching(seconds, allow_idle=allow_idle)
-    steps = run_step(lambda migration: migration.finish(watching), where, confirmation_seconds)
-    for outcome in steps:
+    for outcome in run_watched(finish_groups, watching, where, confirmation_seconds):
         bad += show_error(outcome)
         if outcome.result is not None:
             bad += show_verification(outcome.result, as_json, "Finished: Kafka alone is used")
@@ -471,6 +472,21 @@ def run_step(
     with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
         for outcome in each_group(
             connections, groups, limiter, step, confirmation_timeout_s=confirmation_seconds
+        ):
+            yield outcome
+            tick()
+
+
+def run_watched(
+    step: Callable[..., Iterator[Outcome[Verification]]],
+    watching: Watching,
+    where: dict[str, Any],
+    confirmation_seconds: float,
+) -> Iterator[Outcome[Verification]]:
+    """The same for a step that watches its groups together."""
+    with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
+        for outcome in step(
+            connections, groups, limiter, watching, confirmation_timeout_s=confirmation_seconds
         ):
             yield outcome
             tick()

@@ -97,6 +97,17 @@ class Coordinators:
         """group → what is committed of the partitions named, NO_OFFSET where nothing is. They must
         exist: a broker that has just started calls them unknown, and is asked again."""
 
+        return self._fetch(wanted, self._timeout_s)
+
+    def fetch_once(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> dict[str, Offsets | KafkaError]:
+        """The same in one try; a coordinator that moves or loads is an error."""
+        return self._fetch(wanted, 0.0)
+
+    def _fetch(
+        self, wanted: Mapping[str, Collection[TopicPartition]], timeout_s: float
+    ) -> dict[str, Offsets | KafkaError]:
         def ask(group: str, _: VersionRanges) -> Question:
             partitions = sorted(wanted[group])
             return Question(committed_request(group, partitions, "kafka"), len(partitions))
@@ -105,7 +116,8 @@ class Coordinators:
             return committed_in_kafka(response, group, wanted[group], known=True)
 
         nothing: dict[str, Offsets | KafkaError] = {g: {} for g, of in wanted.items() if not of}
-        return nothing | self._ask([g for g, of in wanted.items() if of], ask, result)
+        asked = [group for group, of in wanted.items() if of]
+        return nothing | self._ask(asked, ask, result, timeout_s=timeout_s)
 
     def fetch_found(
         self, groups: Iterable[str], partitions: Collection[TopicPartition]
@@ -153,10 +165,13 @@ class Coordinators:
         ask: Ask,
         result: Callable[[str, Response], R],
         check: Check = lambda: None,
+        *,
+        timeout_s: float | None = None,
     ) -> dict[str, R | KafkaError]:
         """The result of each group, or the error that it met."""
         results: dict[str, R | KafkaError] = {}
-        give_up_at = self._clock.monotonic() + self._timeout_s
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        give_up_at = self._clock.monotonic() + timeout_s
         left = list(groups)
         while left:
             results.update(self._round(left, ask, result, check))

@@ -31,6 +31,10 @@ BACKOFF_MS: Final = 200
 SOON_S: Final = 3.0
 
 
+class Interrupted(Exception):
+    """The command was interrupted: what a thread of it had begun ends here, and enters no state."""
+
+
 class Connections(Closeable):
     """Connects at once; raises ZooKeeperError or NoBrokersAvailable. Thread-safe; usable in a
     `with` statement.
@@ -49,6 +53,7 @@ class Connections(Closeable):
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self.runtime = runtime
+        self._is_interrupted = False
         self._store: ClusterStore | None = None
         if zookeeper is not None:
             zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="migration", clock=runtime)
@@ -81,14 +86,34 @@ class Connections(Closeable):
             return self._store.zk.exists(paths.topic(OFFSETS_TOPIC))
         return self.groups.has_offsets_topic()
 
+    def interrupt(self) -> None:
+        """End the steps of all threads at their next wait, write or state."""
+        self._is_interrupted = True
+
+    def check_interrupt(self) -> None:
+        if self._is_interrupted:
+            raise Interrupted
+
+    def pause(self, seconds: float) -> None:
+        """Sleep. Raises Interrupted."""
+        self.check_interrupt()
+        self.runtime.sleep(seconds)
+        self.check_interrupt()
+
     def gate(self) -> Check:
         """A check for writes to Kafka, which raises SessionLost once the ZooKeeper session of now
-        may be over: another tool may work then. Without ZooKeeper there is no session to lose."""
+        may be over: another tool may work then. Without ZooKeeper there is no session to lose.
+        Raises Interrupted too."""
         if self._store is None:
-            return lambda: None
+            return self.check_interrupt
         gate = SessionGate(self.zk, self.zk.clock)
         gate.admit_session(self.zk.session_id)
-        return gate.check
+
+        def check() -> None:
+            self.check_interrupt()
+            gate.check()
+
+        return check
 
     @property
     def store(self) -> ClusterStore:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from kafka08.errors import KafkaError, MigrationError
@@ -17,15 +18,17 @@ from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
-from kafka08.migration.journal import read_journals
+from kafka08.migration.journal import Entry, read_journals
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import Plan
 from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.reading import read_many, with_movement
 from kafka08.migration.starting import Starting, preview_start
+from kafka08.migration.verification import Verification, Watching, watch_many
 from kafka08.rate_limiter import RateLimiter
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
+from kafka08.zk.migration_protocol import OffsetStorage
 
 T = TypeVar("T")
 
@@ -195,8 +198,84 @@ def each_group(
         ) as migration:
             return step(migration)
 
-    with ThreadPoolExecutor(WORKERS, "migration") as pool:
+    pool = ThreadPoolExecutor(WORKERS, "migration")
+    try:
         yield from pool.map(lambda g: _outcome(g, lambda: carry_out(g)), groups)
+    except BaseException:
+        connections.interrupt()  # otherwise the threads would go on, and enter states
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def verify_groups(
+    connections: Connections,
+    groups: Sequence[str],
+    limiter: RateLimiter,
+    watching: Watching,
+    *,
+    confirmation_timeout_s: float,
+) -> Iterator[Outcome[Verification]]:
+    """`verify` of each group, in order; those of a batch are watched together."""
+    return _watched(
+        connections,
+        groups,
+        limiter,
+        watching,
+        OffsetStorage.DUAL,
+        OffsetMigration.begin_verify,
+        OffsetMigration.end_verify,
+        confirmation_timeout_s,
+    )
+
+
+def finish_groups(
+    connections: Connections,
+    groups: Sequence[str],
+    limiter: RateLimiter,
+    watching: Watching,
+    *,
+    confirmation_timeout_s: float,
+) -> Iterator[Outcome[Verification]]:
+    """`finish` of each group, likewise."""
+    return _watched(
+        connections,
+        groups,
+        limiter,
+        watching,
+        OffsetStorage.KAFKA,
+        OffsetMigration.begin_finish,
+        OffsetMigration.end_finish,
+        confirmation_timeout_s,
+    )
+
+
+def _watched(
+    connections: Connections,
+    groups: Sequence[str],
+    limiter: RateLimiter,
+    watching: Watching,
+    storage: OffsetStorage,
+    begin: Callable[[OffsetMigration], Entry],
+    end: Callable[[OffsetMigration, Entry, Verification], Verification],
+    timeout_s: float,
+) -> Iterator[Outcome[Verification]]:
+    times = CommitTimes(connections.cluster, connections.runtime)
+    for first in range(0, len(groups), BATCH):
+        batch = groups[first : first + BATCH]
+        begun = list(
+            each_group(connections, batch, limiter, begin, confirmation_timeout_s=timeout_s)
+        )
+        entries = {one.group: one.result for one in begun if one.result is not None}
+        found = watch_many(connections, entries, storage, watching, times=times)
+        for one in begun:
+            watched = one.error or found[one.group]
+            if isinstance(watched, KafkaError):
+                yield Outcome(one.group, None, watched)
+                continue
+            with OffsetMigration(group=one.group, connections=connections) as migration:
+                act = partial(end, migration, entries[one.group], watched)
+                yield _outcome(one.group, act)
 
 
 def _outcome(group: str, act: Callable[[], T]) -> Outcome[T]:

@@ -127,14 +127,12 @@ class OffsetMigration(Closeable):
         return read_facts(self.group, self.connections, entry.snapshot)
 
     def _watch(self, storage: OffsetStorage, watching: Watching, entry: Entry) -> Verification:
-        return watch(
-            self.connections,
-            self.group,
-            storage,
-            watching,
-            entry,
-            times=self._times,
-        )
+        return watch(self.connections, self.group, storage, watching, entry, times=self._times)
+
+    def _enter(self, state: State, previous: Entry) -> Entry:
+        """Enter a state, unless the step was interrupted."""
+        self.connections.check_interrupt()
+        return self._journal.enter(state, previous, self._clock.time_ms())
 
     def members(self) -> tuple[Member, ...]:
         return read_members(self.connections.zk, self.group)
@@ -196,29 +194,45 @@ class OffsetMigration(Closeable):
     def verify(self, watching: Watching = Watching()) -> Verification:
         """Watch both stores while the group runs, or compare them if it does not. Without problems
         `finish` may follow."""
+        entry = self.begin_verify()
+        return self.end_verify(entry, self._watch(OffsetStorage.DUAL, watching, entry))
+
+    def begin_verify(self) -> Entry:
+        """The part of `verify` before the group is watched, for many that are watched together."""
         entry = self._journal.read_entry()
         self._journal.check(State.VERIFIED, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        found = self._watch(OffsetStorage.DUAL, watching, entry)
+        return entry
+
+    def end_verify(self, entry: Entry, found: Verification) -> Verification:
+        """The part afterwards."""
         if found.is_verified:
-            self._journal.enter(State.VERIFIED, entry, self._clock.time_ms())
+            self._enter(State.VERIFIED, entry)
         return found
 
     def finish(self, watching: Watching = Watching()) -> Verification:
         """Have the members commit to Kafka alone, then show that ZooKeeper's offsets stand still.
         Done if the result has no problems; to be repeated otherwise. Members that are not ours
         keep ZooKeeper moving until their properties are set."""
+        entry = self.begin_finish()
+        return self.end_finish(entry, self._watch(OffsetStorage.KAFKA, watching, entry))
+
+    def begin_finish(self) -> Entry:
+        """The part of `finish` before the group is watched."""
         status = self.status()
         entry = status.entry
         self._journal.check(State.FINISHING, entry)
         assert entry is not None, "check refuses a migration that has not begun"
         self._refuse("finish", [*not_ready(status), *self._behind_in_kafka(entry)])
         if entry.state is not State.FINISHED:
-            entry = self._journal.enter(State.FINISHING, entry, self._clock.time_ms())
+            entry = self._enter(State.FINISHING, entry)
         self._await_confirmations("finish", entry)
-        found = self._watch(OffsetStorage.KAFKA, watching, entry)
+        return entry
+
+    def end_finish(self, entry: Entry, found: Verification) -> Verification:
+        """The part afterwards."""
         if found.is_verified and entry.state is not State.FINISHED:
-            self._journal.enter(State.FINISHED, entry, self._clock.time_ms())
+            self._enter(State.FINISHED, entry)
         return found
 
     def rollback(self, to: To = "newest") -> Rollback:
@@ -239,16 +253,16 @@ class OffsetMigration(Closeable):
             facts, former = self._planned_rollback(entry, to)
             # Members that use both stores start from the larger offset, so an old one goes first.
             written = self._write_newest(former, former.lowered)
-            entry = self._journal.enter(State.ROLLING_TO_NEWEST, entry, self._clock.time_ms())
+            entry = self._enter(State.ROLLING_TO_NEWEST, entry)
             self._await_confirmations("rollback", entry)
             self._refuse(
                 "rollback", instructions(self._kafka_only(facts, entry), OffsetStorage.DUAL)
             )
         _, rollback = self._planned_rollback(entry, to)
         written |= self._write_newest(rollback, rollback.to_zookeeper)
-        entry = self._journal.enter(State.RETURNING, entry, self._clock.time_ms())
+        entry = self._enter(State.RETURNING, entry)
         self._await_confirmations("rollback", entry)
-        self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
+        self._enter(State.ROLLED_BACK, entry)
         problems = dict.fromkeys((*former.problems, *rollback.problems))
         return Rollback(written, {}, problems=tuple(problems))
 
@@ -284,13 +298,13 @@ class OffsetMigration(Closeable):
     def _roll_to_snapshot(self, entry: Entry) -> Rollback:
         gate = self.connections.gate()
         _, rollback = self._planned_rollback(entry, "snapshot")
-        entry = self._journal.enter(State.ROLLING_TO_SNAPSHOT, entry, self._clock.time_ms())
+        entry = self._enter(State.ROLLING_TO_SNAPSHOT, entry)
         if rollback.to_kafka:
             commit_to_kafka(self.connections, self.group, rollback.to_kafka, gate)
         self._write_zookeeper(rollback)
         facts = with_coordinated(self.known_facts(entry), self.connections)
         self._refuse("rollback", live_refusals(facts))
-        self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
+        self._enter(State.ROLLED_BACK, entry)
         return rollback
 
     def _write_zookeeper(self, rollback: Rollback) -> None:
@@ -337,7 +351,7 @@ class OffsetMigration(Closeable):
         return [] if not foreign or self._wait_for(none_is) else found
 
     def _wait_for(self, condition: Callable[[], bool]) -> bool:
-        return wait_for(condition, self._clock, self._confirmation_timeout_s)
+        return wait_for(condition, self.connections, self._confirmation_timeout_s)
 
     def _is_mirrored(self) -> bool:
         return self.connections.zk.exists(paths.migration_mirror(self.group))

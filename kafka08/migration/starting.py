@@ -157,7 +157,7 @@ class Starting:
                     held.append(path)
             return not left
 
-        wait_for(all_are_held, self._connections.runtime, zk.granted_timeout_ms / 1000 + 1)
+        wait_for(all_are_held, self._connections, zk.granted_timeout_ms / 1000 + 1)
         for path, start in left.items():
             start.error = MigrationError(
                 f"another tool copies the offsets of {start.plan.group} to Kafka ({path}); wait "

@@ -1,11 +1,11 @@
-"""Watches both stores of a group for some time and says whether they can be trusted."""
+"""Watches both stores of groups for some time and says whether they can be trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kafka08.errors import KafkaError
+from kafka08.errors import KafkaError, ZooKeeperError
 from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
@@ -13,7 +13,8 @@ from kafka08.migration.facts import RETENTION_MS, GroupFacts
 from kafka08.migration.journal import Entry
 from kafka08.migration.members import behind, instructions
 from kafka08.migration.plan import differences, group_refusals, verification_problems
-from kafka08.migration.reading import read_facts, zookeeper_offsets
+from kafka08.migration.reading import read_many, zookeeper_offsets_of
+from kafka08.migration.results import raised
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
@@ -84,25 +85,64 @@ def watch(
     *,
     times: CommitTimes | None = None,
 ) -> Verification:
-    """Watch a live group; look once at a stopped one.
+    """`watch_many` of one group; its error is raised."""
+    found = watch_many(connections, {group: entry}, storage, watching, times=times)
+    return raised(found[group])
 
-    storage      what its members should do
-    times        of commits; None: read for this group
+
+def watch_many(
+    connections: Connections,
+    entries: Mapping[str, Entry],
+    storage: OffsetStorage,
+    watching: Watching,
+    *,
+    times: CommitTimes | None = None,
+) -> dict[str, Verification | KafkaError]:
+    """Watch live groups, all in one loop; look once at stopped ones. group → its verification, or
+    the error that it met. Raises Interrupted between two samples.
+
+    entries   group → its journal
+    storage   what its members should do
+    times     of commits; None: read for these groups
     """
     began = connections.runtime.monotonic()
-    facts = read_facts(group, connections, entry.snapshot)
-    samples = _samples(connections, facts, watching) if facts.is_live else []
+    snapshots = {group: entry.snapshot for group, entry in entries.items()}
+    facts = {f.group: f for f in read_many(list(entries), connections, snapshots)}
+    live = [f for f in facts.values() if f.is_live]
+    samples, errors = _samples(connections, live, watching)
     seconds = connections.runtime.monotonic() - began
-    if samples:
-        facts = read_facts(group, connections, entry.snapshot)
-    facts = with_commit_times(facts, times or CommitTimes(connections.cluster, connections.runtime))
-    rules = Rules(
-        watching.interval_of(facts),
-        storage,
-        watching.allow_idle,
-        watching.retention_ms,
-        connections.runtime.time_ms(),
-    )
+    again = [f.group for f in live if f.group not in errors]
+    facts |= {f.group: f for f in read_many(again, connections, snapshots)}
+    times = times or CommitTimes(connections.cluster, connections.runtime)
+    found: dict[str, Verification | KafkaError] = {}
+    for group, entry in entries.items():
+        connections.check_interrupt()
+        if group in errors:
+            found[group] = errors[group]
+            continue
+        found[group] = _verification(
+            with_commit_times(facts[group], times),
+            samples.get(group, []),
+            seconds if group in samples else 0.0,
+            storage,
+            watching,
+            entry,
+            connections.runtime.time_ms(),
+        )
+    return found
+
+
+def _verification(
+    facts: GroupFacts,
+    samples: Sequence[Sample],
+    seconds: float,
+    storage: OffsetStorage,
+    watching: Watching,
+    entry: Entry,
+    now_ms: int,
+) -> Verification:
+    interval_ms = watching.interval_of(facts)
+    rules = Rules(interval_ms, storage, watching.allow_idle, watching.retention_ms, now_ms)
     verdicts = tuple(judge(facts, samples, rules))
     notes = [f"{v.facts.topic_partition}: {n}" for v in verdicts for n in v.notes]
     if storage is OffsetStorage.DUAL and not facts.is_live:
@@ -116,7 +156,7 @@ def watch(
         problems += [f"{m} has not confirmed" for m in behind(facts.members, entry.order)]
     problems += [f"{v.facts.topic_partition}: {p}" for v in verdicts for p in v.problems]
     return Verification(
-        group,
+        facts.group,
         storage,
         facts,
         verdicts,
@@ -125,32 +165,54 @@ def watch(
         tuple(instructions(facts.members, storage)),
         len(samples),
         seconds,
-        connections.runtime.time_ms(),
+        now_ms,
     )
 
 
-def _samples(connections: Connections, facts: GroupFacts, watching: Watching) -> list[Sample]:
-    partitions = sorted(p.topic_partition for p in facts.partitions)
-    planned = max(1, round(watching.seconds_for(facts) / watching.period_s)) + 1
-    samples = []
-    for number in range(1, planned + 1):
-        samples.append(_sample(connections, facts.group, partitions))
-        watching.on_sample(number, planned)
-        if number < planned:
-            connections.runtime.sleep(watching.period_s)
-    return samples
+def _samples(
+    connections: Connections, groups: Sequence[GroupFacts], watching: Watching
+) -> tuple[dict[str, list[Sample]], dict[str, KafkaError]]:
+    """group → its samples; and group → the error that ended its watch."""
+    planned = {
+        f.group: max(1, round(watching.seconds_for(f) / watching.period_s)) + 1 for f in groups
+    }
+    partitions = {f.group: sorted(p.topic_partition for p in f.partitions) for f in groups}
+    samples: dict[str, list[Sample]] = {f.group: [] for f in groups}
+    errors: dict[str, KafkaError] = {}
+    most = max(planned.values(), default=0)
+    for number in range(1, most + 1):
+        connections.check_interrupt()
+        left = [g for g in planned if planned[g] >= number and g not in errors]
+        _sample(connections, {g: partitions[g] for g in left}, samples, errors)
+        watching.on_sample(number, most)
+        if number < most:
+            connections.pause(watching.period_s)
+    return samples, errors
 
 
-def _sample(connections: Connections, group: str, partitions: list[TopicPartition]) -> Sample:
+def _sample(
+    connections: Connections,
+    partitions: Mapping[str, list[TopicPartition]],
+    samples: Mapping[str, list[Sample]],
+    errors: dict[str, KafkaError],
+) -> None:
     """ZooKeeper first: with dual commit, what it has must be in Kafka already."""
     at_ms = connections.runtime.time_ms()
-    found = zookeeper_offsets(group, partitions, connections)
-    try:
-        kafka = connections.kafka(group).fetch_once(partitions)
-    except KafkaError:
-        kafka = None
-    return Sample(
-        at_ms,
-        {tp: offset for tp, (offset, _) in found.items()},
-        None if kafka is None else {tp: o for tp, o in kafka.items() if o != NO_OFFSET},
-    )
+    in_zookeeper = zookeeper_offsets_of(partitions, connections)
+    in_kafka = connections.coordinators.fetch_once(partitions)
+    for group, of_group in in_zookeeper.items():
+        try:
+            found = of_group.checked()
+        except ZooKeeperError as error:
+            errors[group] = error
+            continue
+        kafka = in_kafka[group]
+        samples[group].append(
+            Sample(
+                at_ms,
+                {tp: o for tp, (o, _) in found.items() if o != NO_OFFSET},
+                None
+                if isinstance(kafka, KafkaError)
+                else {tp: o for tp, o in kafka.items() if o != NO_OFFSET},
+            )
+        )

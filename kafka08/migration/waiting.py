@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from kafka08.clock import Clock
 from kafka08.groups.members import read_members_of
 from kafka08.migration.connections import Connections
 from kafka08.migration.members import behind
@@ -14,13 +13,14 @@ from kafka08.zk.migration_protocol import Order
 POLL_S: Final = 0.05
 
 
-def wait_for(condition: Callable[[], bool], clock: Clock, timeout_s: float) -> bool:
-    """Wait for the condition; False if it does not hold within the timeout. Looks at least once."""
-    give_up_at = clock.monotonic() + timeout_s
+def wait_for(condition: Callable[[], bool], connections: Connections, timeout_s: float) -> bool:
+    """Wait for the condition; False if it does not hold within the timeout. Looks at least once.
+    Raises Interrupted."""
+    give_up_at = connections.runtime.monotonic() + timeout_s
     while not condition():
-        if clock.monotonic() >= give_up_at:
+        if connections.runtime.monotonic() >= give_up_at:
             return False
-        clock.sleep(POLL_S)
+        connections.pause(POLL_S)
     return True
 
 
@@ -38,7 +38,7 @@ def await_confirmations(
                 del left[group]
         return not left
 
-    wait_for(all_have, connections.runtime, timeout_s)
+    wait_for(all_have, connections, timeout_s)
     return left
 
 

@@ -10,7 +10,7 @@ import pytest
 from kafka08.clock import Clock
 from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.groups.commit_times import CommitTimes, Records
-from kafka08.migration import OffsetMigration
+from kafka08.migration import OffsetMigration, Watching
 from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import (
     Outcome,
@@ -19,6 +19,7 @@ from kafka08.migration.fleet import (
     plan_groups,
     read_groups,
     start_groups,
+    verify_groups,
 )
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
@@ -428,3 +429,69 @@ def test_names_and_patterns(zk: ZkClient, connections: Connections) -> None:
     assert find_groups(connections, ["a[1]"]) == ["a[1]"]
     zk.create(paths.consumer_ids("[bc]"), None)
     assert find_groups(connections, ["[bc]"]) == ["[bc]"]
+
+
+def live(zk: ZkClient) -> None:
+    """Each group gets a member that commits to both stores and is idle."""
+    keys = '{"offsets.storage":"kafka","dual.commit.enabled":"true"}'
+    says = f'{{"version":1,"subscription":{{}},"kafka08":{keys}}}'
+    for group in GROUPS:
+        zk.create(paths.consumer_id(group, f"{group}_m"), says, ephemeral=True)
+        order = '{"version":1,"step":1,"storage":"dual"}'
+        zk.create(paths.migration_confirmation(group, f"{group}_m"), order, ephemeral=True)
+
+
+def test_groups_are_watched_together(zk: ZkClient, connections: Connections) -> None:
+    """Four groups take the time of one: one by one, a thousand took four hours."""
+    start(connections)
+    live(zk)
+    looks: list[float] = []
+    watching = Watching(
+        seconds=20,
+        interval_ms=1000,
+        on_sample=lambda done, planned: looks.append(connections.runtime.monotonic()),
+    )
+    limiter = RateLimiter(None, connections.runtime)
+    found = list(verify_groups(connections, GROUPS, limiter, watching, confirmation_timeout_s=1))
+    assert [(one.group, one.error) for one in found] == [(group, None) for group in GROUPS]
+    assert [one.result and one.result.problems for one in found] == [()] * 4
+    assert {one.result and one.result.samples for one in found} == {len(looks)} == {21}
+    assert looks[-1] - looks[0] == pytest.approx(20, abs=1)
+    assert set(states(zk).values()) == {State.VERIFIED}
+
+
+def test_an_interrupted_watch_enters_no_state(zk: ZkClient, connections: Connections) -> None:
+    """Ctrl-C between two samples ends it there: it watched on for half a minute, and the journal
+    said verified."""
+
+    def interrupt(done: int, planned: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    start(connections)
+    live(zk)
+    limiter = RateLimiter(None, connections.runtime)
+    watching = Watching(seconds=20, interval_ms=1000, on_sample=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        list(verify_groups(connections, GROUPS, limiter, watching, confirmation_timeout_s=1))
+    assert set(states(zk).values()) == {State.DUAL}
+
+
+def test_an_interrupt_ends_the_steps_of_other_threads(connections: Connections) -> None:
+    """They wait for members, and would enter a state afterwards."""
+    ended: list[str] = []
+
+    def wait(migration: OffsetMigration) -> None:
+        if migration.group == "a":
+            return
+        try:
+            while True:
+                connections.pause(0.01)
+        finally:
+            ended.append(migration.group)
+
+    limiter = RateLimiter(None, connections.runtime)
+    steps = each_group(connections, GROUPS[:3], limiter, wait, confirmation_timeout_s=1)
+    assert next(steps).group == "a"
+    steps.close()  # type: ignore[attr-defined]
+    assert sorted(ended) == ["b", "c"]
