@@ -267,7 +267,7 @@ class OffsetMigration(Closeable):
         return Rollback(written, {}, problems=tuple(problems))
 
     def plan_rollback(self, to: To = "newest") -> Rollback:
-        """What `rollback` would write, by the present offsets of both stores. Changes nothing.
+        """Return what `rollback` would write, by the present offsets of both stores. Changes nothing.
         MigrationError for its refusals."""
         entry = check_rollback(self.group, self._journal.read_entry(), to)
         return self._planned_rollback(entry, to)[1]
