@@ -267,8 +267,8 @@ class OffsetMigration(Closeable):
         return Rollback(written, {}, problems=tuple(problems))
 
     def plan_rollback(self, to: To = "newest") -> Rollback:
-        """Return what `rollback` would write, by the present offsets of both stores. Changes nothing.
-        MigrationError for its refusals."""
+        """Returns what `rollback` would write, by the present offsets of both stores, and changes
+        nothing. MigrationError for its refusals."""
         entry = check_rollback(self.group, self._journal.read_entry(), to)
         return self._planned_rollback(entry, to)[1]
 
