@@ -13,6 +13,7 @@ import atexit
 import logging
 import os
 import sys
+import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -96,7 +97,7 @@ def warn_unclosed(one: ProcessBound) -> None:
 
 def end_dropped(end: Callable[[], object]) -> None:
     """Call `end`, which may wait and take locks, in a thread of its own, for an object that was
-    dropped. A `threading.Thread` would take a lock that the dropping thread may hold."""
+    dropped."""
 
     def run() -> None:
         try:
@@ -104,8 +105,10 @@ def end_dropped(end: Callable[[], object]) -> None:
         except Exception:
             logger.exception("Error while closing an object that was dropped")
 
+    ending = threading.Thread(target=run, name="kafka08-dropped", daemon=True)
     with suppress(RuntimeError):  # the system has no thread left
-        _thread.start_new_thread(run, ())
+        # Started by a bare thread: `start` takes locks, which the dropping thread may hold.
+        _thread.start_new_thread(ending.start, ())
 
 
 class Closeable(ProcessBound, ABC):

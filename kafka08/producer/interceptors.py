@@ -38,7 +38,7 @@ class Interceptors:
         self._chain = chain
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """What the chain returns for it; TypeError for a result that is no ProducerRecord."""
+        """The chain's result for it; TypeError for a result that is no ProducerRecord."""
         for interceptor in self._chain:
             try:
                 record = interceptor.on_send(record)

@@ -43,7 +43,7 @@ class Interceptors:
         return bool(self._chain)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
-        """What the chain returns for them; TypeError for a result that is no list or tuple."""
+        """The chain's result for them; TypeError for a result that is no list or tuple."""
         for interceptor in self._chain:
             try:
                 messages = interceptor.on_consume(messages)

@@ -191,8 +191,8 @@ class KafkaConsumer(Closeable):
                     del self._users[ITERATION]
 
     def _seen(self, found: Iterator[Message]) -> Iterator[Message]:
-        """What the interceptors return. They get the messages one by one: those beyond the current
-        one would count as consumed, and be skipped where the iteration ends."""
+        """The interceptors' results. They get the messages one by one: those beyond the current one
+        would count as consumed, and be skipped where the iteration ends."""
         for message in found:
             try:
                 seen = self._interceptors.on_consume([message])
