@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable
+from io import BufferedReader, RawIOBase
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
-REQUEST_SECONDS_MAX: Final = 30
-"""A client that sends or takes nothing for so long is closed."""
+    from _typeshed import WriteableBuffer as Buffer
+
+REQUEST_SECONDS_MAX: Final = 5.0
+"""The whole request must arrive in this time, however it is cut: its sender holds a place."""
+RESPONSE_SECONDS_MAX: Final = 30.0
+"""For a client to take the response."""
+REQUEST_BYTES_MAX: Final = 256 << 10
+"""Request line, headers and body."""
 CONNECTIONS_MAX: Final = 64
 """At a time; those above it are closed at once."""
 
@@ -48,7 +56,9 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
             """Nothing: a client that goes away before it has its response is no error of ours."""
 
     class Handler(WSGIRequestHandler):
-        timeout = REQUEST_SECONDS_MAX
+        def setup(self) -> None:
+            super().setup()
+            self.rfile = BufferedReader(RequestReader(self.connection))
 
         def log_message(self, *_: object) -> None:
             """Logs no line for a request."""
@@ -66,6 +76,33 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
     server.set_app(wsgi)
     threading.Thread(target=server.serve_forever, name="http server", daemon=True).start()
     return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}"
+
+
+class RequestReader(RawIOBase):
+    """Reads one request from a socket: TimeoutError after REQUEST_SECONDS_MAX, OSError after
+    REQUEST_BYTES_MAX."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._deadline = time.monotonic() + REQUEST_SECONDS_MAX
+        self._left = REQUEST_BYTES_MAX
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the request did not arrive in time")
+        if not self._left:
+            raise OSError("the request is too large")
+        self._connection.settimeout(remaining)
+        try:
+            count = self._connection.recv_into(memoryview(buffer)[: self._left])
+        finally:
+            self._connection.settimeout(RESPONSE_SECONDS_MAX)
+        self._left -= count
+        return count
 
 
 class NullStream:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from http import HTTPStatus
 
 import pytest
 
 from kafka08.pages.guard import COOKIE, Guard, is_loopback
+from tests.cpu_speed import slowdown
 
 PAGE = "p" * 32
 TOKEN = "t" * 32
@@ -111,3 +113,14 @@ def test_a_console_that_only_reads_changes_nothing() -> None:
 def test_loopback_addresses_are_recognised(host: str, expected: bool) -> None:
     """The address of all interfaces is not loopback, nor is a name that may have any address."""
     assert expected == is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "cookie", ['"' + "\\" * 60_000, ";" * 60_000, f'{COOKIE}="' + "\\1" * 30_000]
+)
+def test_no_cookie_takes_long(cookie: str) -> None:
+    """Anybody can send one: http.cookies took 17 s for 60,000 backslashes."""
+    guard = Guard("page", TOKEN)
+    began = time.process_time()
+    assert guard.refusal("GET", "/", {"host": "localhost", "cookie": cookie}) is not None
+    assert time.process_time() - began < 0.1 * slowdown()
