@@ -28,6 +28,7 @@ from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
+from kafka08.protocol.list_groups import ListGroupsRequest
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
@@ -295,6 +296,28 @@ def test_fetch_of_sets_to_convert(
     sets = [p.message_set for topic in responses[0].topics for p in topic.partitions]
     assert {0} == {entry.magic for one in sets for entry in kernel.entries(one)}
     assert 2 * len(sets) == sum(len(list(message_set.decode(one))) for one in sets)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_metadata_of_illegal_names(converting: Hub, leading: Hub, version: int) -> None:
+    """As many names as a request may have, none of which can be a topic's: 3 s for 570,000."""
+    names = [f"{n}/" for n in range(99_000)]
+    hub = converting if version else leading
+    response = hub.best_response(MetadataRequest(names, version=version))
+    assert {17} == {topic.error_code for topic in response.topics}
+
+
+def test_list_of_very_many_groups(converting: Hub) -> None:
+    """ListGroups of 40,000 groups, which anybody can make: 0.5 s."""
+    coordinator = converting.world.context.group_coordinator
+    for n in range(40_000):
+        coordinator._new_group(f"group-{n}")
+    try:
+        response = converting.best_response(ListGroupsRequest())
+        assert 40_000 <= len(response.groups)
+    finally:
+        for n in range(40_000):
+            coordinator._forget(coordinator._groups[f"group-{n}"])
 
 
 @pytest.mark.parametrize("time_ms", [-1, -2, 12345])

@@ -7,11 +7,12 @@ stay listed without an error. Source: KafkaApis.handleTopicMetadataRequest 0.9.0
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.handlers.metadata import remembered
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding
 from kafka08.errors import (
     AdminError,
     InvalidReplicationFactor,
@@ -37,15 +38,16 @@ def handle(
     topics = sorted(cache.topics) if request.topics is None else [*dict.fromkeys(request.topics)]
     unknown = [topic for topic in topics if topic not in cache]
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
-    if not to_create:
+    is_large = len(unknown) > PARTITIONS_AT_ONCE
+    if not to_create and not is_large:
         made = response(broker, request, topics, {})
         return remembered(broker, request, made, call, broker.request_prefix)
 
     def create() -> MetadataResponse:
-        created = {topic: create_one(broker, topic) for topic in to_create}
-        return response(broker, request, topics, created)
+        created = {t: create_one(broker, t) for t in yielding(to_create, broker.runtime)}
+        return response(broker, request, yielding(topics, broker.runtime), created)
 
-    return call.run_in_greenlet("Metadata", create)
+    return call.run_in_greenlet("Metadata", create, is_large=is_large)
 
 
 def create_one(broker: BrokerContext, topic: str) -> int:
@@ -61,9 +63,13 @@ def create_one(broker: BrokerContext, topic: str) -> int:
 
 
 def response(
-    broker: BrokerContext, request: MetadataRequest, topics: list[str], created: Mapping[str, int]
+    broker: BrokerContext,
+    request: MetadataRequest,
+    topics: Iterable[str],
+    created: Mapping[str, int],
 ) -> MetadataResponse:
-    """The response for `topics`; `created` has the codes of those that were unknown."""
+    """The response for `topics`; `created` has the codes of those that were unknown. Switches if
+    `topics` does."""
     cache = broker.metadata_cache
 
     def describe(topic: str) -> TopicMetadata:

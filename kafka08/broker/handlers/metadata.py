@@ -9,10 +9,12 @@ KafkaApis.handleTopicMetadataRequest 0.8.2.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.protocol.codec import encoded_exchange, frame_of
 from kafka08.protocol.metadata import (
@@ -36,14 +38,15 @@ def handle(
         topics = list(dict.fromkeys(request.topics))
     unknown = [topic for topic in topics if topic not in broker.metadata_cache]
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
-    if not to_create:
+    is_large = len(unknown) > PARTITIONS_AT_ONCE
+    if not to_create and not is_large:
         return remembered(broker, request, response(broker, topics), call)
 
     def create() -> MetadataResponse:
         broker.topics.create(to_create)
-        return response(broker, topics, created=frozenset(to_create))
+        return response(broker, yielding(topics, broker.runtime), created=frozenset(to_create))
 
-    return call.run_in_greenlet("Metadata", create)
+    return call.run_in_greenlet("Metadata", create, is_large=is_large)
 
 
 def remembered(
@@ -63,9 +66,10 @@ def remembered(
 
 
 def response(
-    broker: BrokerContext, topics: list[str], created: frozenset[str] = frozenset()
+    broker: BrokerContext, topics: Iterable[str], created: frozenset[str] = frozenset()
 ) -> MetadataResponse:
-    """The response for `topics`; those just `created` have no leader yet."""
+    """The response for `topics`; those just `created` have no leader yet. Switches if `topics`
+    does."""
     cache = broker.metadata_cache
     return MetadataResponse(
         [BrokerEndpoint(*live) for live in cache.live_brokers()],
