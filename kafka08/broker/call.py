@@ -102,6 +102,11 @@ class Call:
         return self._link.peer
 
     @property
+    def host(self) -> str:
+        """The client's address, whose requests take turns with those of others."""
+        return self.peer.rpartition(":")[0]
+
+    @property
     def connection(self) -> int:
         """The connection's number, as of ServerConnection."""
         return self._link.number
@@ -118,7 +123,7 @@ class Call:
     @property
     def cause(self) -> dict[str, str]:
         """`extra` for a log line that the client causes (log_limit.py)."""
-        return caused_by(self.peer.rpartition(":")[0])
+        return caused_by(self.host)
 
     def respond(self, response: Response) -> None:
         """Send the response of a parked call, once. Never switches. Does nothing if the client is

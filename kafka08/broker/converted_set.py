@@ -95,11 +95,14 @@ def contents_of(found: LogSlice) -> Contents:
 class ConvertedSet(GeneratedBytes):
     """`size` bytes of magic 0 in place of a slice whose `contents` are newer."""
 
-    __slots__ = ("_contents", "_converter", "_first", "_is_filling", "_left", "_position",
+    __slots__ = ("_contents", "_converter", "_first", "_is_filling", "_lane", "_left", "_position",
                  "_runtime", "_slice")  # fmt: skip
 
-    def __init__(self, found: LogSlice, contents: Contents, runtime: BrokerRuntime) -> None:
+    def __init__(
+        self, found: LogSlice, contents: Contents, runtime: BrokerRuntime, lane: str
+    ) -> None:
         self._slice = found
+        self._lane = lane
         self._contents = contents
         self._runtime = runtime
         self._left = contents.converted if contents.converted is not None else contents.size
@@ -131,7 +134,7 @@ class ConvertedSet(GeneratedBytes):
                 self._left = max(self._left, len(data))
             done(error)
 
-        self._runtime.run_native_later(converted, self._convert)
+        self._runtime.run_in_turn_later(self._lane, converted, self._convert)
 
     @property
     def kept_bytes(self) -> int:
@@ -153,7 +156,7 @@ class ConvertedSet(GeneratedBytes):
         def converted(data: bytes | None, error: BaseException | None) -> None:
             done(None if data is None else self._taken(data), error)
 
-        self._runtime.run_native_later(converted, self._convert_rest)
+        self._runtime.run_in_turn_later(self._lane, converted, self._convert_rest)
         return None
 
     def _convert_rest(self) -> bytes:
@@ -213,11 +216,13 @@ DownConverted: TypeAlias = "DownConvertedBytes | LogSlice | ConvertedSet"
 
 
 class DownConverter:
-    """Converts the sets of one response, each as it is needed."""
+    """Converts the sets of one response, each as it is needed. `lane`: that of its client, for
+    those that take a thread (BrokerRuntime.run_in_turn)."""
 
-    __slots__ = ("_room", "_runtime")
+    __slots__ = ("_lane", "_room", "_runtime")
 
-    def __init__(self, runtime: BrokerRuntime) -> None:
+    def __init__(self, runtime: BrokerRuntime, lane: str = "") -> None:
+        self._lane = lane
         self._runtime = runtime
         self._room = KEPT_BYTES_MAX
 
@@ -233,7 +238,7 @@ class DownConverter:
                 return small
         contents = contents_of(found)
         if contents.is_newer and contents.size:
-            return ConvertedSet(found, contents, self._runtime)
+            return ConvertedSet(found, contents, self._runtime, self._lane)
         return found
 
 
@@ -266,9 +271,10 @@ class DownConvertedResponse:
         self,
         reads: Mapping[TopicPartition, PartitionData[LogSlice]],
         runtime: BrokerRuntime,
+        lane: str,
     ) -> None:
         self.sets: dict[TopicPartition, PartitionData[Any]] = dict(reads)
-        self._converter = DownConverter(runtime)
+        self._converter = DownConverter(runtime, lane)
         self._kept_bytes = 0
         self._of_unknown_size: list[tuple[TopicPartition, ConvertedSet]] = []
 

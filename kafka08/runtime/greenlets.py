@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from _queue import SimpleQueue
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -55,7 +56,9 @@ class GeventRuntime:
         self._handle_error = type(hub).handle_error.__get__(hub)
         hub.handle_error = self._on_error
         self.call_soon: Callable[..., object] = self._loop.run_callback
-        self._native = NativePool(self, self._loop, native_threads or max(2, os.cpu_count() or 1))
+        threads = native_threads or max(2, os.cpu_count() or 1)
+        self._native = NativePool(self, self._loop, threads)
+        self._turns = NativeTurns(NativePool(self, self._loop, threads), threads)
 
     def _on_error(self, context: object, kind: Any, error: Any, trace: Any) -> None:
         """The root of every callback of the loop: timers, watches, `call_soon`."""
@@ -159,17 +162,34 @@ class GeventRuntime:
         return GreenStream(connected)
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
-        outcome = gevent.event.AsyncResult()
+        return self._await(self._native.submit, call, args)
+
+    def run_in_turn(self, lane: str, call: Callable[..., T], *args: object) -> T:
+        return self._await(partial(self._turns.submit, lane), call, args)
+
+    def _await(
+        self, submit: Callable[..., object], call: Callable[..., T], args: tuple[object, ...]
+    ) -> T:
+        """The result of a native job, which a killed greenlet waits for, too."""
+        outcome: list[tuple[T, BaseException | None]] = []
+        over = gevent.event.Event()
 
         def done(result: T, error: BaseException | None) -> None:
-            outcome.set(result) if error is None else outcome.set_exception(error)
+            outcome.append((result, error))
+            over.set()
 
-        self._native.submit(done, call, args)
+        submit(done, call, args)
         try:
-            result: T = outcome.get()
+            over.wait()
         except gevent.GreenletExit:
-            outcome.wait()
+            over.wait()
             raise
+        result, error = outcome.pop()
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # whose traceback has this frame
         return result
 
     def run_native_later(
@@ -179,6 +199,15 @@ class GeventRuntime:
         *args: object,
     ) -> None:
         self._native.submit(done, call, args)
+
+    def run_in_turn_later(
+        self,
+        lane: str,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        *args: object,
+    ) -> None:
+        self._turns.submit(lane, done, call, args)
 
     def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
         from kafka08.zk.kazoo_adapter import on_gevent
@@ -312,3 +341,43 @@ class NativePool:
             except Exception as error:  # noqa: BLE001 - later results belong to others
                 text = "Uncaught exception in the end of a native job"
                 uncaught(self._runtime, error, logger, text)
+
+
+class NativeTurns:
+    """Jobs of several lanes, of which each has one in turn. Used in the hub alone."""
+
+    def __init__(self, pool: NativePool, threads: int) -> None:
+        self._pool = pool
+        self._free = threads
+        self._lanes: dict[str, deque[Any]] = {}
+        """Those with waiting jobs, the next one first."""
+
+    def submit(
+        self,
+        lane: str,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        args: tuple[object, ...],
+    ) -> None:
+        self._lanes.setdefault(lane, deque()).append((done, call, args))
+        self._start()
+
+    def _start(self) -> None:
+        while self._free and self._lanes:
+            lane = next(iter(self._lanes))
+            jobs = self._lanes.pop(lane)
+            done, call, args = jobs.popleft()
+            if jobs:
+                self._lanes[lane] = jobs
+            self._free -= 1
+            self._pool.submit(partial(self._over, done), call, args)
+
+    def _over(
+        self,
+        done: Callable[[Any, BaseException | None], object],
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        self._free += 1
+        self._start()
+        done(result, error)

@@ -257,5 +257,19 @@ class BrokerRuntime(Runtime, Protocol):
     ) -> None:
         """Like run_native, from the hub: `done(result, error)` is called in the hub afterwards."""
 
+    def run_in_turn(self, lane: str, call: Callable[..., T], *args: object) -> T:
+        """Like run_native, for what a reader asked for and may take long: in threads of their own,
+        so that no append waits for it, where the lanes (such as hosts) take turns, so that one
+        waits for as many others as there are lanes, not jobs."""
+
+    def run_in_turn_later(
+        self,
+        lane: str,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        *args: object,
+    ) -> None:
+        """Like run_in_turn, from the hub: `done(result, error)` is called in the hub afterwards."""
+
     def halt(self, status: int) -> None:
         """End the process at once, as after a storage error: it writes nothing more to the disk."""

@@ -226,6 +226,18 @@ class SimBrokerRuntime(SimRuntime):
     ) -> None:
         self._in_a_while(self._run_job, done, call, args)
 
+    def run_in_turn(self, lane: str, call: Callable[..., T], *args: object) -> T:
+        return self.run_native(call, *args)
+
+    def run_in_turn_later(
+        self,
+        lane: str,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        *args: object,
+    ) -> None:
+        self.run_native_later(done, call, *args)
+
     def halt(self, status: int) -> None:
         self._on_halt(status)
         self.process.die()

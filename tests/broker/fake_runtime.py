@@ -229,6 +229,18 @@ class FakeRuntime:
         if self.native_inline and len(self.native_jobs) == 1:
             self.run_native_jobs()
 
+    def run_in_turn(self, lane: str, call: Callable[..., T], *args: object) -> T:
+        return self.run_native(call, *args)
+
+    def run_in_turn_later(
+        self,
+        lane: str,
+        done: Callable[[Any, BaseException | None], object],
+        call: Callable[..., object],
+        *args: object,
+    ) -> None:
+        self.run_native_later(done, call, *args)
+
     def run_native_jobs(self) -> None:
         """Runs the waiting jobs, and then those that they start."""
         while self.native_jobs:

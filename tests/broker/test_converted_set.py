@@ -153,7 +153,7 @@ def set_of(old: DownConvertedResponse, tp: TopicPartition = TP) -> Any:
 
 def old_response(reads: dict[TopicPartition, Any], runtime: FakeRuntime | None = None) -> Any:
     """The response with the sizes of all sets."""
-    old = DownConvertedResponse(reads, runtime or FakeRuntime())
+    old = DownConvertedResponse(reads, runtime or FakeRuntime(), "peer")
     old.convert(reads)
     old.find_sizes(lambda: None)
     return old

@@ -77,7 +77,7 @@ class DownConvertingReader(LaterReader):
     ) -> ResponseFrame | NoResponse:
         """NoResponse if there are many sets, or a thread must examine large ones or convert the
         first messages of one."""
-        old = DownConvertedResponse(reads, self._runtime)
+        old = DownConvertedResponse(reads, self._runtime, call.host)
 
         def sized() -> ResponseFrame | NoResponse:
             if old.find_sizes(call.answering(lambda: call.respond_encoded(respond(old.sets)))):

@@ -74,7 +74,7 @@ def handle(
             )
 
     def search_in_thread(search: TimeSearch) -> TimestampOffset | None:
-        return broker.runtime.run_native(search.run)
+        return broker.runtime.run_in_turn(call.host, search.run)
 
     return call.run_in_greenlet(
         "ListOffsets", lambda: respond(broker, request, call, search_in_thread)
