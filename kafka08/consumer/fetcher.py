@@ -75,6 +75,13 @@ PARTIAL_WAIT_MS: Final = 10
 """The longest wait of a request that leaves partitions out: their streams may have room a moment
 later, and the connection is free only after the response."""
 
+EARLY_MAX: Final = 10
+"""How many empty responses in a row may come before half of their wait is over: a segment that
+ends, or a leader that has just changed, may cause one."""
+EARLY_PAUSE_S: Final = 0.1
+"""The pause after each more: a broker that is broken, or not one, would be asked thousands of times
+a second."""
+
 WITHHELD: Final = {
     UnsupportedVersion.code: (
         "the broker does not convert messages for the requests of this client",
@@ -151,6 +158,10 @@ class PartitionFetcher:
         self._asked: Positions = {}
         """The content of the request in flight, or of the last request."""
         self._asked_at = 0.0
+        self._wait_s = 0.0
+        """How long the broker may delay that response."""
+        self._early = 0
+        """Empty responses in a row that came long before that."""
         self._version = 0
         """The version of the request in flight."""
         self.metrics = FetchMetrics(runtime)
@@ -303,6 +314,7 @@ class PartitionFetcher:
         )
         self._asked = wanted
         self._asked_at = self._runtime.monotonic()
+        self._wait_s = wait_ms / 1000
 
     def _receive_response(self) -> None:
         """Read the pending response and hand over its sets. If the readers are waiting, the next
@@ -314,7 +326,9 @@ class PartitionFetcher:
         chunks: dict[OwnedPartition, Chunk] = {}
         out_of_range = []
         lost: dict[OwnedPartition, KafkaError] = {}
-        for tp, result in fetch_results(response).items():
+        results = fetch_results(response)
+        self._slow_down(results.values())
+        for tp, result in results.items():
             if tp not in asked:
                 raise ProtocolError(f"{self._connection} sent {tp}, which was not requested")
             partition, offset = asked[tp]
@@ -348,6 +362,16 @@ class PartitionFetcher:
             self._ask(self._choose_ahead(chunks))
         for chunk in chunks.values():
             chunk.partition.sink.offer(chunk)
+
+    def _slow_down(self, results: Iterable[FetchPartitionResponse]) -> None:
+        """Pause after many responses without messages and errors that came too early."""
+        is_empty = all(not one.error_code and not len(one.message_set) for one in results)
+        is_early = self._runtime.monotonic() - self._asked_at < self._wait_s / 2
+        self._early = self._early + 1 if is_empty and is_early else 0
+        if self._early > EARLY_MAX:
+            with self._condition:
+                if not self._stopping:
+                    self._condition.wait(EARLY_PAUSE_S)
 
     def _to_the_end(self, partitions: Iterable[OwnedPartition]) -> None:
         """Move partitions with messages to the end of the queue: the next response has a limit."""

@@ -43,7 +43,7 @@ from kafka08.protocol.layout import (
     layout_of,
     strict,
 )
-from kafka08.protocol.types import Buffer
+from kafka08.protocol.types import Buffer, Response
 
 Decode = Callable[[Any, int], tuple[Any, int]]
 Encode = Callable[[Any, list[Buffer]], None]
@@ -113,7 +113,7 @@ def wrong_count(items: int, left: int) -> struct.error:
 
 
 def too_many(items_max: int) -> struct.error:
-    return struct.error(f"more than {items_max} items in one request")
+    return struct.error(f"more than {items_max} items")
 
 
 def wrong_flag(value: object) -> struct.error:
@@ -195,6 +195,7 @@ class _DecoderSource(_Source):
         self.indent = 1
         self.emit("limit = len(view)")
         self.items_max: int | None = getattr(layout.cls, "ITEMS_MAX", None)
+        self.counts_integers = not issubclass(layout.cls, Response)
         if self.items_max is not None:
             self.emit(f"room = {self.items_max}")
         result = self.value(layout)
@@ -272,7 +273,7 @@ class _DecoderSource(_Source):
             f"if not 0 <= {items} * {item.size_min} <= limit - position: "
             f"raise wrong_count({items}, limit - position)"
         )
-        if self.items_max is not None:
+        if self.items_max is not None and (self.counts_integers or not isinstance(item, Integer)):
             self.emit(f"room -= {items}")
             self.emit(f"if room < 0: raise too_many({self.items_max})")
         if isinstance(item, Integer):

@@ -44,6 +44,8 @@ class PartitionError:
 
 @dataclass(slots=True)
 class LeaderAndIsrResponse(Response):
+    ITEMS_MAX = CONTROLLER_ITEMS_MAX
+
     error_code: Int16
     partitions: list[PartitionError]
 

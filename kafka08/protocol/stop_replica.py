@@ -28,6 +28,8 @@ class StopReplicaPartition:
 
 @dataclass(slots=True)
 class StopReplicaResponse(Response):
+    ITEMS_MAX = CONTROLLER_ITEMS_MAX
+
     error_code: Int16
     partitions: list[PartitionError]
 

@@ -14,7 +14,12 @@ import pytest
 from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetch_settings import FetchSettings
-from kafka08.consumer.fetcher import PartitionFetcher, response_bytes_max
+from kafka08.consumer.fetcher import (
+    EARLY_MAX,
+    EARLY_PAUSE_S,
+    PartitionFetcher,
+    response_bytes_max,
+)
 from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (
@@ -217,6 +222,19 @@ def test_a_full_stream_is_left_out() -> None:
     assert bench.read() == [b"a", b"b"]
     bench.rounds(1)
     assert bench.read() == [b"c"]
+
+
+def test_empty_responses_that_come_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that does not wait is not asked thousands of times a second."""
+    bench = Bench(fetch_wait_max_ms=30_000)
+    waits: list[float | None] = []
+    monkeypatch.setattr(bench.fetcher._condition, "wait", waits.append)
+    bench.own(TP0, 0)
+    bench.rounds(15)
+    assert [EARLY_PAUSE_S] * (15 - EARLY_MAX) == waits
+    bench.cluster.append(TP0, b"a")
+    bench.rounds(10)
+    assert 15 - EARLY_MAX == len(waits)
 
 
 def test_a_thread_without_partitions_does_not_connect() -> None:
