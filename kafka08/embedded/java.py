@@ -11,7 +11,7 @@ from pathlib import Path
 from kafka08.errors import ConfigError
 from kafka08.extras import install_command
 
-INSTALL_HINT = install_command("embedded")
+INSTALL_HINT = install_command("zookeeper")
 
 _SERVER_JARS = (
     "zookeeper-*.jar",

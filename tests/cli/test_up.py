@@ -163,7 +163,7 @@ def test_the_reason_is_told_before_the_directory_is_free(
     monkeypatch.setattr("kafka08.embedded.EmbeddedCluster", lambda *_, **keys: nullcontext())
     monkeypatch.setattr("kafka08.cli.up.supervise", end)
     with pytest.raises(SystemExit):
-        run(1, {}, tmp_path, threading.Event())
+        run(1, None, {}, tmp_path, threading.Event())
     assert told == ["Error: no broker is running\n"]
 
 

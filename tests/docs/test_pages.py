@@ -35,8 +35,9 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
     environ = {
         **inherited,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "KAFKA08_DATA_DIR": str(tmp_path / "cluster"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
     }
+    environ.pop("KAFKA08_DATA_DIR", None)
     yield environ
     kafka08(environ, "down")
 

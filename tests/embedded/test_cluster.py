@@ -18,8 +18,9 @@ import pytest
 from kafka08.admin import AdminClient
 from kafka08.consumer import KafkaConsumer
 from kafka08.embedded import EmbeddedBroker, EmbeddedCluster, EmbeddedZooKeeper
-from kafka08.embedded.cluster import ZooKeeperKind
+from kafka08.embedded.cluster import ZooKeeperKind, choose_zookeeper
 from kafka08.embedded.ports import is_free
+from kafka08.embedded.zookeeper_process import DATA, JOURNAL
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
@@ -161,6 +162,25 @@ def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
         cluster.__enter__()
     assert not cluster.zookeeper.process.running
     assert (tmp_path / "broker-0" / "server.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("left", "is_to_last", "kind"),
+    [
+        (None, True, "java"),
+        (None, False, "embedded"),
+        (JOURNAL, True, "embedded"),
+        (DATA, False, "java"),
+    ],
+)
+def test_the_data_decides_which_zookeeper_runs(
+    tmp_path: Path, left: str | None, is_to_last: bool, kind: ZooKeeperKind
+) -> None:
+    """A directory goes on with the server that has filled it. In a new one Apache's has what is to
+    last, ours the rest."""
+    if left is not None:
+        (tmp_path / "zookeeper" / left).mkdir(parents=True)
+    assert choose_zookeeper(tmp_path, is_to_last=is_to_last) == kind
 
 
 @pytest.mark.parametrize("kind", ["embedded", "java"])

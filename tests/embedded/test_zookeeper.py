@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -25,7 +25,10 @@ from tests.waiting import until
 Kind: TypeAlias = type[ZooKeeperProcess]
 
 
-@pytest.fixture(params=[EmbeddedZooKeeper, ZooKeeperServer], ids=["embedded", "java"])
+KINDS: tuple[Any, ...] = (EmbeddedZooKeeper, ZooKeeperServer)
+
+
+@pytest.fixture(params=KINDS, ids=["embedded", "java"])
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Of both kinds of server."""
     made: Kind = request.param
@@ -203,6 +206,10 @@ def test_a_server_for_tests_says_so_and_stays_on_loopback() -> None:
     reach."""
     with EmbeddedZooKeeper() as server:
         assert server.process.log.read_text().startswith("WARNING: this ZooKeeper server is for te")
+    with pytest.raises(
+        ConfigError, match=r"0\.0\.0\.0 is not a loopback address.*any_address=True"
+    ):
+        EmbeddedZooKeeper(host="0.0.0.0")
     command = [sys.executable, "-m", "kafka08.zk.server", "--port=0", "--host=0.0.0.0"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 1

@@ -108,7 +108,7 @@ class HostsCluster(EmbeddedCluster):
         super().__init__(brokers, config)
         self._hosts = hosts
         self.zookeeper = EmbeddedZooKeeper(
-            self.data_dir / "zookeeper", host=hosts.zookeeper, guard=self.guard
+            self.data_dir / "zookeeper", host=hosts.zookeeper, any_address=True, guard=self.guard
         )
 
     def _start_brokers(self) -> None:

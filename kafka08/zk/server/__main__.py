@@ -11,27 +11,20 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from kafka08.zk.model.server import Server
 from kafka08.zk.server.driver import Driver, instant, listen
 from kafka08.zk.server.journal import Journal
+from kafka08.zk.server.limits import NOT_LOOPBACK, WARNING, is_loopback
 from kafka08.zk.server.wire_server import Settings, WireServer
-
-WARNING: Final = (
-    "WARNING: this ZooKeeper server is for tests. It never syncs to disk, so a crash of the "
-    "machine loses its data: use Apache's ZooKeeper for data that must last."
-)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Exits with 1 and a message on stderr if it cannot listen, with 2 for misuse."""
     options = _parser().parse_args(arguments)
-    if not (options.any_address or _is_loopback(options.host)):
-        _fail(
-            f"--host: {options.host} is not a loopback address. Anyone who reaches this server may "
-            "do anything with it: use 127.0.0.1, or give --any-address too"
-        )
+    if not (options.any_address or is_loopback(options.host)):
+        _fail(NOT_LOOPBACK.format(host=options.host))
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     _say(WARNING)
@@ -83,10 +76,6 @@ def _first_session_id(wall_ms: int) -> int:
     Source: SessionTrackerImpl.initializeNextSessionId 3.9.
     """
     return ((wall_ms << 24) & (1 << 64) - 1) >> 8 | 1 << 56
-
-
-def _is_loopback(host: str) -> bool:
-    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def _say(text: str) -> None:
