@@ -7,7 +7,7 @@ operation raises AdminError (a bad override ConfigError) and has changed nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kafka08.admin.brokers import BrokerDescription, brokers_of
 from kafka08.admin.description import PartitionDescription, TopicDescription
@@ -29,6 +29,7 @@ from kafka08.assignment import (
 from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode, NoSuchTopicOrPartition
 from kafka08.levels import Level
 from kafka08.lifecycle import Closeable
+from kafka08.listing import some_of
 from kafka08.nearest import did_you_mean
 from kafka08.profile import topic_overrides
 from kafka08.runtime import Runtime
@@ -250,6 +251,8 @@ class AdminClient(Closeable):
         existing = dict(sorted(nodes.decode_assignment(node.data).items()))
         added: dict[int, tuple[int, ...]] = {}
         if partitions is not None:
+            # Read after the assignment, which is written only if no move has begun since.
+            self.check_not_moved([name])
             added = self._partitions_to_add(name, existing, partitions, assignment, rack_aware)
         overrides = None
         if config or delete_config:
@@ -324,8 +327,19 @@ class AdminClient(Closeable):
         for name in topics:
             if name not in current:
                 raise self._absent_topic(name)
+        self.check_not_moved(topics)
         racks = self._store.live_racks() if rack_aware else NO_RACKS
         return plan_moves(current, brokers, self._runtime.random, racks)
+
+    def check_not_moved(self, topics: Collection[str]) -> None:
+        """AdminError if partitions of the topics are being moved. Their replicas are old and new
+        ones together until the move ends: what is planned by them gets too many, for good."""
+        if moved := sorted(tp for tp in self._store.reassignments() if tp.topic in topics):
+            raise AdminError(
+                f"A partition reassignment is in progress of {some_of(moved)}: its old and new "
+                "replicas are assigned together until it ends; wait for that (kafka08 partition "
+                "reassign --plan FILE --verify)"
+            )
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> Moves:
         """The current replicas of these partitions; a missing partition is left out."""

@@ -110,6 +110,7 @@ def reassign(
             sys.exit(show_statuses(admin.move_statuses(moves), as_json))
         current = admin.assigned(moves)
         check_exist(moves, current)
+        admin.check_not_moved({tp.topic for tp in moves})
         absent = absent_brokers(moves, current, admin.live_brokers())
         if execute and absent:
             raise AdminError(
@@ -178,10 +179,15 @@ def show_plan(current: Moves, moves: Moves) -> None:
 def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:
     """Print the number of finished moves whenever it changes, until all are done; returns the exit
     code."""
-    done = -1
+    done, said = -1, ""
     while True:
         found = admin.move_statuses(moves)
         counts = Counter(found.values())
+        left = {tp: moves[tp] for tp, s in found.items() if s is MoveStatus.IN_PROGRESS}
+        waiting = "; ".join(absent_brokers(left, {}, admin.live_brokers()))
+        if waiting != said:
+            said = waiting
+            click.echo(f"Waiting: {waiting or 'all brokers are registered again'}", err=True)
         if counts[MoveStatus.COMPLETED] != done:
             done = counts[MoveStatus.COMPLETED]
             click.echo(f"{done} of {len(moves)} partitions moved", err=True)

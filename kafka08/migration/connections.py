@@ -142,7 +142,7 @@ class Connections(Closeable):
     ) -> tuple[Offsets, list[TopicPartition]]:
         """`log_offsets.offsets_at`: brokers before 0.10.1 do not serve it, nor those of topics
         that store no timestamps."""
-        if self._store is not None and not may_coordinate(self._store):
+        if not self.may_coordinate():
             raise UnsupportedVersion(
                 "brokers of 0.8 find no message by its timestamp; give offsets, earliest or latest"
             )
@@ -157,9 +157,11 @@ class Connections(Closeable):
     def coordinated(self, group: str) -> CoordinatedGroup | None:
         """The group at its coordinator; None if that knows none of this name, and in a cluster of
         0.8. Raises KafkaError if it does not respond."""
-        if self._store is not None and not may_coordinate(self._store):
-            return None
-        return self.groups.describe(group)
+        return self.groups.describe(group) if self.may_coordinate() else None
+
+    def may_coordinate(self) -> bool:
+        """Whether a broker may know members; those of 0.8 know none."""
+        return self._store is None or may_coordinate(self._store)
 
     def kafka(self, group: str) -> KafkaOffsetStore:
         """The offsets topic, for `group`, as a member sees it."""

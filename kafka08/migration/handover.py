@@ -9,7 +9,7 @@ joined. So the old ones leave first. Pure but for `read_handover`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kafka08.groups.coordinator_reader import FIRST_COORDINATING
 from kafka08.listing import counted, some_of
@@ -89,12 +89,10 @@ def _obstacles(facts: GroupFacts, entry: Entry | None, old_brokers: Collection[i
 
 
 def read_handover(group: str, connections: Connections, entry: Entry | None) -> Handover:
-    """Read the group's present state. Raises ZooKeeperError, and the errors of its coordinator."""
+    """Read the group's present state. Raises ZooKeeperError."""
     registrations = connections.store.registrations()
     old = [
         broker_id for broker_id, one in registrations.items() if one.version < FIRST_COORDINATING
     ]
     facts = read_facts(group, connections)
-    if not old:
-        facts = replace(facts, coordinated=connections.groups.describe(group))
     return handover_of(facts, entry, sorted(old))

@@ -7,15 +7,18 @@
 `step` and `storage` are the order that live kafka08 members follow
 (kafka08/zk/migration_protocol.py); a storage of null orders nothing. `offsets` is the snapshot of
 both stores, taken when the migration began (`taken`); it stays until another migration begins or
-this one is forgotten. Every write is conditional on the version read, so of two tools one fails.
-0.8.2.2 does not know the znode. It is persistent, and so is its child `members`.
+this one is forgotten. One that is too large for a znode (jute.maxbuffer, 1 MB) is in parts,
+`/kafka08/migration_snapshots/<group>/<taken>-<n>`, written before the journal, which has their
+number (`parts`) instead of `offsets`. Every write is conditional on the version read, so of two
+tools one fails. 0.8.2.2 does not know the znodes. They are persistent, and so is the child
+`members`.
 """
 
 from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,6 +32,12 @@ from kafka08.zk.migration_protocol import DAMAGE, OffsetStorage, Order
 from kafka08.zk.operations import Create, Delete, Get, Node, Set
 
 VERSION: Final = 1
+PART_CHARACTERS: Final = 300_000
+"""In a part of a snapshot at most, and in one that is whole in the journal. A character is a byte:
+topics that exist have no other names."""
+LONGEST_ENTRY: Final = 70
+"""Characters of one partition's number and offsets, and of what JSON puts around them and a topic:
+ten digits, two of nineteen, quotes, brackets, commas."""
 UNWRITTEN: Final = -1
 """`zk_version` of an entry without a znode."""
 
@@ -113,6 +122,8 @@ class Entry:
     zk_version: int = UNWRITTEN
     snapshot_ms: int | None = None
     """When the snapshot was taken; None in a journal of an earlier release."""
+    parts: int = 0
+    """How many znodes the snapshot is stored in; 0: in the journal, or not stored yet."""
 
 
 class Journal:
@@ -147,6 +158,7 @@ class Journal:
             raise MigrationError(
                 f"the migration of {self._group} has changed; check its status again: {error}"
             ) from error
+        self._zk.delete_recursive(paths.migration_snapshot(self._group))
 
 
 def read_journals(zk: ZkClient, groups: Sequence[str]) -> dict[str, Entry | MigrationError | None]:
@@ -159,13 +171,24 @@ def read_journals(zk: ZkClient, groups: Sequence[str]) -> dict[str, Entry | Migr
         elif isinstance(node, ZooKeeperError):
             raise node
         else:
-            found[group] = _decoded(group, node)
+            found[group] = _decoded(zk, group, node)
     return found
 
 
-def _decoded(group: str, node: Node) -> Entry | MigrationError:
+def _decoded(zk: ZkClient, group: str, node: Node) -> Entry | MigrationError:
     try:
-        return replace(decode(node.data or ""), zk_version=node.version)
+        entry = replace(decode(node.data or ""), zk_version=node.version)
+        if not entry.parts:
+            return entry
+        read = zk.pipeline([Get(path) for path in _part_paths(group, entry)])
+        snapshot: dict[TopicPartition, OfBoth] = {}
+        for path, part in zip(_part_paths(group, entry), read, strict=True):
+            if isinstance(part, NoNode):
+                raise ValueError(f"the part {path} of its snapshot is gone")
+            if isinstance(part, ZooKeeperError):
+                raise part
+            snapshot |= decode_offsets(json.loads(part.data or ""))
+        return replace(entry, snapshot=snapshot)
     except DAMAGE as error:
         return MigrationError(f"{paths.migration(group)} cannot be read: {error}")
 
@@ -173,6 +196,7 @@ def _decoded(group: str, node: Node) -> Entry | MigrationError:
 def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entry | MigrationError]:
     """Write each on condition of its version (UNWRITTEN: create it): group → the entry as
     written, or MigrationError if another tool wrote meanwhile."""
+    entries = {group: _with_stored_parts(zk, group, entry) for group, entry in entries.items()}
     writes = [
         Create(paths.migration(group), encode(entry))
         if entry.zk_version == UNWRITTEN
@@ -195,7 +219,42 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
             raise result
         else:
             written[group] = replace(entry, zk_version=entry.zk_version + 1)
+            if entry.parts:
+                _delete_other_parts(zk, group, entry)
     return written
+
+
+def _with_stored_parts(zk: ZkClient, group: str, entry: Entry) -> Entry:
+    """The entry whose snapshot is stored in parts if it is too large for the journal, and is not
+    stored yet."""
+    if entry.parts:
+        return entry
+    parts = parts_of(entry.snapshot)
+    if len(parts) < 2:
+        return entry
+    entry = replace(entry, parts=len(parts), snapshot_ms=entry.snapshot_ms or entry.updated_ms)
+    creates = [
+        Create(path, text) for path, text in zip(_part_paths(group, entry), parts, strict=True)
+    ]
+    for made in zk.pipeline(creates):
+        if isinstance(made, NodeExists):
+            raise MigrationError(f"another tool is migrating {group} at the same time: {made}")
+        if isinstance(made, ZooKeeperError):
+            raise made
+    return entry
+
+
+def _delete_other_parts(zk: ZkClient, group: str, entry: Entry) -> None:
+    """Those of a former snapshot, and of tools that were killed before they wrote the journal."""
+    parent = paths.migration_snapshot(group)
+    own = set(_part_paths(group, entry))
+    found = (f"{parent}/{name}" for name in zk.children_or_empty(parent))
+    zk.pipeline([Delete(path) for path in found if path not in own])
+
+
+def _part_paths(group: str, entry: Entry) -> list[str]:
+    parent = paths.migration_snapshot(group)
+    return [f"{parent}/{entry.snapshot_ms}-{number}" for number in range(entry.parts)]
 
 
 def begun(group: str, snapshot: Snapshot, now_ms: int, previous: Entry | None) -> Entry:
@@ -210,7 +269,7 @@ def begun(group: str, snapshot: Snapshot, now_ms: int, previous: Entry | None) -
             for tp, offsets in {**previous.snapshot, **snapshot}.items()
         }
     entry = entered(group, State.COPYING, previous, now_ms)
-    return replace(entry, snapshot=snapshot, snapshot_ms=now_ms)
+    return replace(entry, snapshot=snapshot, snapshot_ms=now_ms, parts=0)
 
 
 def _before_copy(now: OfBoth, former: OfBoth) -> OfBoth:
@@ -269,39 +328,73 @@ def next_order(order: Order | None, storage: OffsetStorage | None) -> Order | No
 
 
 def encode(entry: Entry) -> str:
-    offsets: dict[str, dict[str, list[Offset]]] = {}
-    for tp, (zookeeper, kafka) in sorted(entry.snapshot.items()):
-        offsets.setdefault(tp.topic, {})[str(tp.partition)] = [zookeeper, kafka]
-    fields = {
+    """The text of the journal; of a snapshot in parts only their number."""
+    fields: dict[str, object] = {
         "version": VERSION,
         "state": entry.state.value,
         "updated": str(entry.updated_ms),
         "taken": None if entry.snapshot_ms is None else str(entry.snapshot_ms),
         "step": 0 if entry.order is None else entry.order.step,
         "storage": None if entry.order is None else entry.order.storage.value,
-        "offsets": offsets,
     }
+    if entry.parts:
+        fields["parts"] = entry.parts
+    else:
+        fields["offsets"] = _encoded_offsets(sorted(entry.snapshot.items()))
     return json.dumps(fields, separators=(",", ":"))
 
 
+def parts_of(snapshot: Snapshot) -> list[str]:
+    """Texts of up to PART_CHARACTERS that have the whole snapshot together."""
+    parts: list[str] = []
+    some: list[tuple[TopicPartition, OfBoth]] = []
+    size = 0
+    for tp, offsets in sorted(snapshot.items()):
+        length = len(tp.topic) + LONGEST_ENTRY
+        if some and size + length > PART_CHARACTERS:
+            parts.append(json.dumps(_encoded_offsets(some), separators=(",", ":")))
+            some, size = [], 0
+        some.append((tp, offsets))
+        size += length
+    parts.append(json.dumps(_encoded_offsets(some), separators=(",", ":")))
+    return parts
+
+
+def _encoded_offsets(
+    offsets: Iterable[tuple[TopicPartition, OfBoth]],
+) -> dict[str, dict[str, list[Offset]]]:
+    fields: dict[str, dict[str, list[Offset]]] = {}
+    for tp, (zookeeper, kafka) in offsets:
+        fields.setdefault(tp.topic, {})[str(tp.partition)] = [zookeeper, kafka]
+    return fields
+
+
 def decode(text: str) -> Entry:
-    """Raises one of DAMAGE for text that `encode` does not write."""
+    """Raises ValueError, KeyError, TypeError or AttributeError for text that `encode` does not
+    write. A snapshot in parts is empty."""
     fields = json.loads(text)
     if fields["version"] != VERSION:
         raise ValueError(f"version {fields['version']} is not {VERSION}")
-    offsets: Mapping[str, Mapping[str, list[Offset]]] = fields["offsets"]
-    snapshot = {
-        TopicPartition(topic, int(number)): (zookeeper, kafka)
-        for topic, partitions in offsets.items()
-        for number, (zookeeper, kafka) in partitions.items()
-    }
+    parts = int(fields.get("parts", 0))
     storage = fields["storage"]
     order = None if storage is None else Order(int(fields["step"]), OffsetStorage(storage))
     taken = fields.get("taken")
     return Entry(
         State(fields["state"]),
-        snapshot,
+        {} if parts else decode_offsets(fields["offsets"]),
         int(fields["updated"]),
         order,
         snapshot_ms=None if taken is None else int(taken),
+        parts=parts,
     )
+
+
+def decode_offsets(
+    offsets: Mapping[str, Mapping[str, list[Offset]]],
+) -> dict[TopicPartition, OfBoth]:
+    """A snapshot, or a part of one. Raises as `decode`."""
+    return {
+        TopicPartition(topic, int(number)): (zookeeper, kafka)
+        for topic, partitions in offsets.items()
+        for number, (zookeeper, kafka) in partitions.items()
+    }

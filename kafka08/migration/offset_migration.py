@@ -37,7 +37,7 @@ from kafka08.migration.journal import Entry, Journal, State, read_journals
 from kafka08.migration.members import behind, instructions
 from kafka08.migration.plan import Plan, live_refusals
 from kafka08.migration.proof import StoreThatCounts
-from kafka08.migration.reading import read_facts, with_coordinated, with_movement
+from kafka08.migration.reading import read_facts, with_movement
 from kafka08.migration.results import raised, refuse
 from kafka08.migration.rollback import (
     KEEPS_ZOOKEEPER,
@@ -273,7 +273,7 @@ class OffsetMigration(Closeable):
         return self._planned_rollback(entry, to)[1]
 
     def _planned_rollback(self, entry: Entry, to: To) -> tuple[GroupFacts, Rollback]:
-        facts = with_coordinated(self.known_facts(entry), self.connections)
+        facts = self.known_facts(entry)
         rollback = plan_rollback(facts, entry, to)
         self._refuse("rollback", rollback.refusals)
         return facts, rollback
@@ -302,7 +302,7 @@ class OffsetMigration(Closeable):
         if rollback.to_kafka:
             commit_to_kafka(self.connections, self.group, rollback.to_kafka, gate)
         self._write_zookeeper(rollback)
-        facts = with_coordinated(self.known_facts(entry), self.connections)
+        facts = self.known_facts(entry)
         self._refuse("rollback", live_refusals(facts))
         self._enter(State.ROLLED_BACK, entry)
         return rollback

@@ -27,6 +27,10 @@ IN_MEMORY_MAX: Final = 200_000
 each group is asked about every partition of the cluster."""
 
 
+DESCRIBED_SINGLY: Final = 3
+"""Groups of which each coordinator is asked; for more all groups are listed."""
+
+
 def overwrite(group: str, tp: TopicPartition) -> str:
     """The advice for an offset in ZooKeeper that cannot be read."""
     topic, partition = tp
@@ -38,8 +42,9 @@ def read_facts(
     connections: Connections,
     also: Collection[TopicPartition] = (),
 ) -> GroupFacts:
-    """Read the present facts of `group`. Partitions are those with an offset in either store, those
-    of `also`, and all others of the topics of these and of those that members read or owned.
+    """Read the present facts of `group`, with its members of both kinds. Partitions are those with
+    an offset in either store, those of `also`, and all others of the topics of these and of those
+    that members read or owned.
 
     Every partition of the cluster is requested from Kafka, since it cannot list a group's commits.
     Unreadable offsets are noted, not raised. Raises ZooKeeperError if ZooKeeper does not respond.
@@ -75,7 +80,7 @@ def read_many(
         partitions = partitions_of(existing.assigned, topics[group], known)
         concerned[group] = [tp for tp in partitions if tp not in hidden]
     ranges = existing.log_ranges(set().union(*concerned.values()))
-    return [
+    found = [
         GroupFacts(
             group,
             members[group],
@@ -97,6 +102,7 @@ def read_many(
         )
         for group in groups
     ]
+    return with_all_coordinated(found, connections)
 
 
 def offset_or_none(offset: int) -> int | None:
@@ -112,6 +118,26 @@ def with_coordinated(facts: GroupFacts, connections: Connections) -> GroupFacts:
         return replace(facts, coordinated=connections.coordinated(facts.group))
     except KafkaError as error:
         return replace(facts, unavailable=str(error))
+
+
+def with_all_coordinated(
+    groups: Sequence[GroupFacts], connections: Connections
+) -> list[GroupFacts]:
+    """The same of many groups: their brokers are asked for lists, which costs less than a request
+    for each group."""
+    if len(groups) <= DESCRIBED_SINGLY or not connections.may_coordinate():
+        return [with_coordinated(facts, connections) for facts in groups]
+    try:
+        listed = connections.groups.groups()
+    except KafkaError as error:
+        return [replace(g, unavailable=g.unavailable or str(error)) for g in groups]
+    known = {one.name: one for one in listed.groups}
+    return [
+        with_coordinated(g, connections)
+        if listed.failed_requests and g.group not in known
+        else replace(g, coordinated=known.get(g.group))
+        for g in groups
+    ]
 
 
 def _thread(owner: Owner | None) -> str | None:

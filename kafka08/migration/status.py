@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.journal import DONE, Entry, State, unfinished
-from kafka08.migration.plan import group_refusals
+from kafka08.migration.plan import coordinated_refusals, group_refusals
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ def not_level(facts: GroupFacts, entry: Entry) -> list[str]:
     """Why Kafka's offsets cannot be used alone yet."""
     if facts.unavailable is not None:
         return group_refusals(facts)
-    return [p.disagreement for p in left_behind(facts, entry)]
+    reasons = coordinated_refusals(facts) if entry.state is State.VERIFIED else []
+    return [*reasons, *(p.disagreement for p in left_behind(facts, entry))]
 
 
 def not_done(status: Status) -> list[str]:

@@ -12,7 +12,12 @@ from kafka08.migration.connections import Connections
 from kafka08.migration.facts import RETENTION_MS, GroupFacts
 from kafka08.migration.journal import Entry
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import differences, group_refusals, verification_problems
+from kafka08.migration.plan import (
+    coordinated_refusals,
+    differences,
+    group_refusals,
+    verification_problems,
+)
 from kafka08.migration.reading import read_many, zookeeper_offsets_of
 from kafka08.migration.results import raised
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
@@ -150,6 +155,8 @@ def _verification(
         notes += [text for text in differences(facts) if text not in problems]
     else:
         problems = group_refusals(facts)
+    if storage is OffsetStorage.DUAL:
+        problems += coordinated_refusals(facts)
     if storage is OffsetStorage.KAFKA and facts.unavailable is None:
         problems += [p.disagreement for p in facts.missing_in_kafka]
     if facts.is_live and entry.order is not None:

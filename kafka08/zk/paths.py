@@ -30,6 +30,7 @@ ISR_CHANGE_PREFIX: Final = "isr_change_"
 CLUSTER_ID: Final = "/cluster/id"
 CONSUMERS: Final = "/consumers"
 MIGRATIONS: Final = "/kafka08/migrations"
+MIGRATION_SNAPSHOTS: Final = "/kafka08/migration_snapshots"
 PROFILE: Final = "/kafka08/profile"
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -149,6 +150,11 @@ def numbers(names: Iterable[str]) -> list[int]:
 def migration(group_name: str) -> str:
     """The journal of an offset migration of ours; 0.8.2.2 does not know it."""
     return f"{MIGRATIONS}/{group_name}"
+
+
+def migration_snapshot(group_name: str) -> str:
+    """Its children are the parts of a snapshot that is too large for the journal."""
+    return f"{MIGRATION_SNAPSHOTS}/{group_name}"
 
 
 def migration_members(group_name: str) -> str:

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kafka08.clock import Clock
 from kafka08.errors import BadVersion, NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.waiting import waiting_for
 from kafka08.zk.errors import ConnectionLost, SessionExpired
-from kafka08.zk.operations import Create, Delete, Get, Node, Operation, Set
+from kafka08.zk.operations import Create, Delete, Get, Multi, Node, Operation, Set
 from kafka08.zk.session import SessionTracker
 from kafka08.zk.zookeeper import Event, Pending, ZooKeeper
+
+LARGE_BYTES: Final = 1_000_000
+"""Above it a lost connection is taken for the server's answer: jute.maxbuffer is 1,048,575."""
 
 
 class Resender:
@@ -63,6 +66,10 @@ class Resender:
             for index, reply in self._send(operations, todo, window, patience):
                 operation = operations[index]
                 results[index] = self._settle(operation, reply, again)
+                if isinstance(reply, ConnectionLost) and _size(operation) > LARGE_BYTES:
+                    # The server closes the connection of a packet that is too long, each time.
+                    results[index] = _too_large(operation)
+                    continue
                 if isinstance(reply, ConnectionLost) or (
                     isinstance(reply, SessionExpired) and operation.repeatable
                 ):
@@ -178,3 +185,17 @@ class _Patience:
 
     def seconds_left(self) -> float:
         return max(0.0, self._deadline - self._clock.monotonic())
+
+
+def _too_large(operation: Operation) -> ZooKeeperError:
+    return ZooKeeperError(
+        f"{operation.path}: ZooKeeper closed the connection of a write of {_size(operation)} "
+        "bytes, which was probably not done: its limit is jute.maxbuffer, 1 MB unless it was raised"
+    )
+
+
+def _size(operation: Operation) -> int:
+    """The bytes of the data that it writes."""
+    steps = operation.steps if isinstance(operation, Multi) else (operation,)
+    texts = (step.data for step in steps if isinstance(step, Create | Set))
+    return sum(len(text.encode()) for text in texts if text is not None)

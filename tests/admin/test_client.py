@@ -516,3 +516,20 @@ def test_overrides_are_those_of_the_newest_broker(
             admin.create_topic("uu", config=config, assignment={0: [1]})
         with pytest.raises(ConfigError, match="Unknown configuration"):
             admin.alter_topic("tt", config=config)
+
+
+def test_nothing_is_planned_by_a_widened_assignment(admin: AdminClient, zk: ZkClient) -> None:
+    """While a partition is moved its old and new replicas are assigned together. Added partitions
+    and plans of that topic got all of them, for good; other topics are not concerned."""
+    for name in ("tt", "other"):
+        admin.create_topic(name, assignment={0: [0, 1]})
+    admin.move_partitions({TopicPartition("tt", 0): (1, 2)})
+    zk.set(paths.topic("tt"), nodes.encode_assignment({0: (2, 0, 1)}))
+    with pytest.raises(AdminError, match=r"in progress of \[tt,0\]"):
+        admin.alter_topic("tt", partitions=2)
+    with pytest.raises(AdminError, match=r"in progress of \[tt,0\]"):
+        admin.plan_moves(["other", "tt"], [0, 1])
+    admin.alter_topic("other", partitions=2)
+    zk.delete(paths.REASSIGN_PARTITIONS)
+    zk.set(paths.topic("tt"), nodes.encode_assignment({0: (0, 1)}))
+    admin.alter_topic("tt", partitions=2, config={"retention.ms": 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from hypothesis import given
@@ -11,14 +12,17 @@ from hypothesis import strategies as st
 from kafka08.errors import MigrationError, NoNode
 from kafka08.migration.facts import Snapshot
 from kafka08.migration.journal import (
+    PART_CHARACTERS,
     VALID_PREVIOUS,
     Entry,
     Journal,
     State,
     begun,
     decode,
+    decode_offsets,
     encode,
     next_order,
+    parts_of,
     write_journals,
 )
 from kafka08.migration.results import raised
@@ -133,3 +137,41 @@ def test_the_order_changes_only_if_members_must_act() -> None:
         order = next_order(order, storage)
         seen.append(0 if order is None else order.step)
     assert seen == [0, 1, 1, 2, 2, 3]
+
+
+def test_a_large_snapshot_is_stored_in_parts(zk: ZkClient) -> None:
+    """60,000 offsets take more than a znode may have (the connection was lost again and again). A
+    change of the state writes the journal alone; a new snapshot replaces the parts, and they go
+    with the journal."""
+    journal, parent = Journal(zk, "g"), paths.migration_snapshot("g")
+    snapshot = {TopicPartition("t", n): (2**62 + n, None) for n in range(60_000)}
+    entry = begin(zk, snapshot, 1, None)
+    names = zk.children(parent)
+    assert len(names) > 1
+    texts = [zk.get(path).data or "" for path in (f"{parent}/{name}" for name in names)]
+    assert max(map(len, [*texts, encode(entry)])) <= PART_CHARACTERS
+    assert journal.read_entry() == entry
+    assert entry.snapshot == snapshot
+    for state in (State.DUAL, State.ROLLING_TO_NEWEST, State.RETURNING, State.ROLLED_BACK):
+        entry = journal.enter(state, entry, 2)
+    assert zk.children(parent) == names
+    again = begin(zk, snapshot, 3, journal.read_entry())
+    assert {name.partition("-")[0] for name in zk.children(parent)} == {"3"}
+    zk.delete(f"{parent}/3-1")
+    with pytest.raises(MigrationError, match=r"the part .*/3-1 of its snapshot is gone"):
+        journal.read_entry()
+    journal.remove(again)
+    assert not zk.exists(parent)
+
+
+@given(snapshots)
+def test_parts_are_the_whole_snapshot(
+    snapshot: dict[TopicPartition, tuple[int | None, int | None]],
+) -> None:
+    """Whatever their number."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kafka08.migration.journal.PART_CHARACTERS", 150)
+        found: dict[TopicPartition, tuple[int | None, int | None]] = {}
+        for text in parts_of(snapshot):
+            found |= decode_offsets(json.loads(text))
+    assert found == snapshot

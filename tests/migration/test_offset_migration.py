@@ -482,6 +482,20 @@ def test_a_rollback_under_members_with_a_coordinator_is_refused(
     assert state_of(migration.journal()) is State.ROLLED_BACK
 
 
+def test_members_with_a_coordinator_stop_a_start_and_its_plan(
+    migration: OffsetMigration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were not seen: between two runs of plan, start copied over their commits."""
+    members = (CoordinatedMember("polling-1", "polling", "/127.0.0.1"),)
+    polling = CoordinatedGroup("g", Broker(1, HOST, PORT), STABLE, "consumer", "range", members)
+    monkeypatch.setattr(Connections, "coordinated", lambda *_: polling)
+    [refusal] = migration.plan(store_that_counts=NEWEST_COUNTS).refusals
+    with pytest.raises(MigrationError, match="stop them first: polling-1"):
+        migration.start(store_that_counts=NEWEST_COUNTS)
+    assert "stop them first: polling-1" in refusal
+    assert migration.journal() is None
+
+
 def test_members_that_join_during_the_copy_are_noticed(
     zk: ZkClient, migration: OffsetMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:

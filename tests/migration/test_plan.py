@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from kafka08.groups.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.migration.journal import Entry, State
 from kafka08.migration.plan import Action, Plan, differences, make_plan, verification_problems
 from kafka08.migration.proof import StoreThatCounts as Counts
 from kafka08.migration.proof import proven
+from kafka08.structs import Broker
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 from kafka08.zk.nodes import ConsumerRegistration
 from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
@@ -226,3 +228,13 @@ def test_an_abandoned_topic_stops_no_live_group() -> None:
     assert not make_plan(replace(found, members=())).is_allowed
     reader = replace(member, registration=ConsumerRegistration({"t": 1}, kafka08={}))
     assert not make_plan(replace(found, members=(reader,))).is_allowed
+
+
+def test_members_with_a_coordinator_are_a_reason() -> None:
+    """They commit to Kafka alone, so the copy would overwrite their commits. (The plan said "0 live
+    members" beside a live KafkaConsumer.)"""
+    member = CoordinatedMember("kc-1", "kc", "/10.0.0.7")
+    known = CoordinatedGroup("g", Broker(1, "b1", 9092), STABLE, "consumer", "range", (member,))
+    [refusal] = make_plan(replace(group(facts(50, None)), coordinated=known)).refusals
+    assert "members with a coordinator" in refusal
+    assert "kc-1" in refusal
