@@ -12,9 +12,9 @@ Each event changes the state first and returns the actions to execute, in order.
 monotonic clock. GroupState documents the result of each request in each state.
 
 Differences from the original: a join without protocols is refused with 23 (0.10.2 returns -1 and
-the group is stuck), and a member that is removed while its join or sync is parked gets 25 (the
-original never responds). Source: kafka.coordinator.GroupCoordinator, GroupMetadata 0.9.0.1 and
-0.10.2.2.
+the group is stuck). A parked join or sync gets 25 if its member is removed, or when another client
+with the same member id is parked in its place (the original never responds). Source:
+kafka.coordinator.GroupCoordinator, GroupMetadata 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class Group:
     ) -> tuple[Group, Actions]:
         """The group of a record: STABLE, or EMPTY without members, whose protocol type is lost.
         Every session starts now. A member supports only the record's protocol until it joins
-        again."""
+        again. A leader that is no member would be the leader of all who join, and never assign
+        them anything: then the first member leads."""
         group = cls(name, level)
         group.generation = record.generation
-        group.leader_id = record.leader
         group.protocol = record.protocol
         actions: Actions = []
         if record.members:
@@ -114,6 +114,8 @@ class Group:
             group.members[member.member_id] = member
             group._votes.add(member.protocols)
             group._renew_session(member, now_ms, actions)
+        is_member = record.leader in group.members
+        group.leader_id = record.leader if is_member else next(iter(group.members), None)
         return group, actions
 
     # Requests
@@ -132,10 +134,14 @@ class Group:
         else:
             self._votes.replace(member.protocols, request.protocols)
             member.protocols = request.protocols
+        actions: Actions = []
         if member.parked_join is None:
             self._parked_joins += 1
+        else:  # another client with this member id
+            replaced = JoinResult(member.member_id, error_code=UnknownMemberId.code)
+            actions.append(RespondToJoin(member.parked_join, replaced))
         member.parked_join = request.reply
-        return self._rebalance(now_ms)
+        return [*actions, *self._rebalance(now_ms)]
 
     def _refuse_join(self, request: Join) -> int:
         is_new = request.member_id == NO_MEMBER_ID
@@ -189,11 +195,15 @@ class Group:
             actions: Actions = [RespondToSync(reply, member.assignment)]
             self._renew_session(member, now_ms, actions)
             return actions
+        actions = []
+        if member.parked_sync is not None:  # another client with this member id
+            unknown = UnknownMemberId.code
+            actions.append(RespondToSync(member.parked_sync, NO_ASSIGNMENT, unknown))
         member.parked_sync = reply
-        if member_id != self.leader_id:
-            return []
-        whole = {known: assignments.get(known, NO_ASSIGNMENT) for known in self.members}
-        return [StoreGroup(self._record(whole), whole)]
+        if member_id == self.leader_id:
+            whole = {known: assignments.get(known, NO_ASSIGNMENT) for known in self.members}
+            actions.append(StoreGroup(self._record(whole), whole))
+        return actions
 
     def heartbeat(self, member_id: str, generation: int, now_ms: float) -> int:
         """The error code of a Heartbeat request. 0.9 checks member and generation only in STABLE,

@@ -21,7 +21,7 @@ Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from kafka08.broker.config import BrokerConfig
@@ -263,10 +263,17 @@ class GroupCoordinator:
 
     def load_groups(self, partition: int, records: Mapping[str, StoredGroup | None]) -> None:
         """Some groups of a partition that is being loaded. From 0.10.2 on offsets alone are a
-        group."""
+        group. A record with a text that no response can have, which other brokers and clients may
+        write, counts as unreadable: its members join again."""
         for name, record in records.items():
             if name in self._groups:
                 continue
+            if not fits(name):
+                logger.error("Group %.100s of the log is left out: no response can name it", name)
+                continue
+            if record is not None and not all(map(fits, texts_of(record))):
+                logger.error("skipped the record of group %s: a text is too long", name)
+                record = None
             if record is not None and (record.members or self._level >= Level.V0_10_2):
                 group, actions = Group.loaded(
                     name, self._level, record, self._runtime.monotonic() * 1000
@@ -347,6 +354,13 @@ class GroupCoordinator:
         has_offsets = self._offsets.has_offsets(found.partition, found.group.name)
         if not has_offsets or self._level < Level.V0_10_2:
             self._forget(found)
+
+
+def texts_of(record: StoredGroup) -> Iterator[str]:
+    """Every text of a group's record that a response repeats."""
+    yield from (record.protocol_type, record.protocol or "", record.leader or "")
+    for member in record.members:
+        yield from (member.member_id, member.client_id, member.client_host)
 
 
 def fits(name: str) -> bool:

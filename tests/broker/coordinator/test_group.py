@@ -373,6 +373,37 @@ def test_a_removed_member_hears_so(level: Level) -> None:
     assert (b"", 25) == sync.response
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_older_of_two_clients_with_one_member_id_hears_so(level: Level) -> None:
+    """A second join or sync of a member takes the place of the parked one, which gets 25: that
+    client then joins as a new member. The JVM broker never responds to it."""
+    harness = preparing(level)
+    older = harness.join("m1")
+    newer = harness.join("m1")
+    assert 25 == older.response.error_code
+    assert newer.parked
+    harness.join("m2")
+    assert 0 == newer.response.error_code
+
+    harness = awaiting(level)
+    first = harness.sync("m2")
+    second = harness.sync("m2")
+    assert (b"", 25) == first.response
+    harness.sync("m1", plan={"m2": b"a"})
+    assert (b"a", 0) == second.response
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("members", [[], ["m1", "m2"]])
+def test_a_loaded_leader_is_a_member(level: Level, members: list[str]) -> None:
+    """The record names a leader that is no member. Whoever joins would be told to wait for its
+    assignment, so the first member leads."""
+    stored = [StoredMember(m, "c", "/h", 1000, 1000, b"s", b"a") for m in members]
+    record = StoredGroup("consumer", 3, "range", "gone", stored)
+    group, _ = Group.loaded("g", level, record, 0.0)
+    assert (members[0] if members else None) == group.leader_id
+
+
 # Time
 
 

@@ -636,3 +636,33 @@ def test_a_member_id_is_the_client_id_and_a_random_uuid(broker: Broker) -> None:
         assert "test" == name
         assert [8, 4, 4, 4, 12] == [len(part) for part in parts]
         assert ("4", True) == (parts[2][0], parts[3][0] in "89ab")
+
+
+@pytest.mark.parametrize("field", ["protocol_type", "member_id", "client_id", "client_host"])
+def test_a_stored_text_that_no_response_can_have_closes_no_connection(
+    broker: Broker, field: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A record that another broker has written, with bytes that are no UTF-8: as U+FFFD they would
+    be longer than a field of a response. ListGroups and DescribeGroups list every other group, and
+    the members of this one join again."""
+    texts = dict.fromkeys(("protocol_type", "member_id", "client_id", "client_host"), b"x")
+    texts[field] = b"\xff" * 20_000
+
+    def text(name: str) -> bytes:
+        return len(texts[name]).to_bytes(2, "big") + texts[name]
+
+    member = text("member_id") + text("client_id") + text("client_host") + bytes(4) + bytes(8)
+    value = b"\0\0" + text("protocol_type") + (3).to_bytes(4, "big") + b"\0\1r" + b"\0\1x"
+    value += (1).to_bytes(4, "big") + member
+    key = b"\0\2" + b"\0\3bad"
+    broker.settle("good")
+    magic = 1 if broker.level is Level.V0_10_2 else 0
+    data = message_set.encode([(key, value)], magic=magic, timestamps=[1] if magic else None)
+    broker.world.partition(OFFSETS_TOPIC).append(bytearray(data), 1)
+    broker.follow()
+    broker.lead()
+    listed = broker.call(ListGroupsRequest())
+    assert "good" in [group.group for group in listed.groups]
+    assert broker.call(DescribeGroupsRequest(["bad"])).groups
+    assert "skipped the record of group bad" in caplog.text
+    assert 0 == broker.join(group="bad").error_code
