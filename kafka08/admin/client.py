@@ -26,7 +26,14 @@ from kafka08.assignment import (
     assign_replicas,
     check_assignment,
 )
-from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode, NoSuchTopicOrPartition
+from kafka08.errors import (
+    AdminError,
+    BadVersion,
+    NodeExists,
+    NoNode,
+    NoSuchTopicOrPartition,
+    ZooKeeperError,
+)
 from kafka08.levels import Level
 from kafka08.lifecycle import Closeable
 from kafka08.listing import some_of
@@ -39,11 +46,14 @@ from kafka08.topic_config import check_names, override_texts, parse_topic_config
 from kafka08.topic_name import colliding, deletion_fault_of, fault_of, max_length_at
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Create, Set
 from kafka08.zk.store import ClusterStore
 
 ZOOKEEPER_TIMEOUT_MS = 10_000
 """For the connection and for the session."""
 _POLL_SECONDS = 0.02
+CONFIG_ROUNDS = 20
+"""How often a change of overrides is made again because another tool was faster."""
 
 Assignment = Mapping[int, Sequence[int]]
 
@@ -238,7 +248,8 @@ class AdminClient(Closeable):
         added ones. Brokers apply new overrides while they run.
 
         config         overrides to set
-        delete_config  overrides to remove; ConfigError for an unknown name, unset ones are ignored
+        delete_config  overrides to remove; ConfigError for an unknown name, unset ones are ignored.
+                       AdminError if the topic's overrides cannot be read
         partitions     the new number of partitions
         assignment     replicas of each partition that is added; default: spread over all brokers
         rack_aware     as for `create_topic`
@@ -254,19 +265,14 @@ class AdminClient(Closeable):
             # Read after the assignment, which is written only if no move has begun since.
             self.check_not_moved([name])
             added = self._partitions_to_add(name, existing, partitions, assignment, rack_aware)
-        overrides = None
+        altered = None
         if config or delete_config:
-            stored = self.overrides(name)
-            level = self._store.newest_level()
-            check_names([key for key in delete_config if key not in stored], level)
-            overrides = {key: value for key, value in stored.items() if key not in delete_config}
-            overrides |= override_texts(config or {})
-            parse_topic_config(overrides, level)
+            altered = self._altered_config(name, config or {}, delete_config)
         if not dry_run:
             if added:
                 self._write_assignment(name, {**existing, **added}, node.version)
-            if overrides is not None:
-                self._write_config(name, overrides)
+            if altered is not None:
+                self._write_config(name, altered, config or {}, delete_config)
         return added
 
     def _write_assignment(
@@ -303,10 +309,46 @@ class AdminClient(Closeable):
         check_assignment(dict(enumerate(added.values())), live)
         return added
 
-    def _write_config(self, name: str, overrides: Mapping[str, str]) -> None:
-        """The overrides first, then the notification that makes brokers read them: in the form of
-        0.8, of 0.9, or both, as the registered brokers need."""
-        self._zk.put(paths.topic_config(name), nodes.encode_topic_config(overrides))
+    def _altered_config(
+        self, name: str, config: Mapping[str, object], delete_config: Sequence[str]
+    ) -> Create | Set:
+        """The write of the topic's overrides after the change, on condition that they are still as
+        they are now: another tool may alter other keys at the same time."""
+        path = paths.topic_config(name)
+        node = self._zk.get_or_none(path)
+        try:
+            stored = nodes.decode_topic_config(None if node is None else node.data)
+        except ZooKeeperError as error:
+            raise AdminError(
+                f"{path}: {error}. Without its overrides a change of one would drop all others: "
+                "restore the text, or create the znode again with "
+                f"{nodes.encode_topic_config({})}"
+            ) from None
+        level = self._store.newest_level()
+        check_names([key for key in delete_config if key not in stored], level)
+        overrides = {key: value for key, value in stored.items() if key not in delete_config}
+        overrides |= override_texts(config)
+        parse_topic_config(overrides, level)
+        text = nodes.encode_topic_config(overrides)
+        return Create(path, text) if node is None else Set(path, text, node.version)
+
+    def _write_config(
+        self,
+        name: str,
+        altered: Create | Set,
+        config: Mapping[str, object],
+        delete_config: Sequence[str],
+    ) -> None:
+        """The overrides first, made again if another tool has changed them, then the notification
+        that makes brokers read them: in the form of 0.8, of 0.9, or both, as the registered brokers
+        need."""
+        for _ in range(CONFIG_ROUNDS):
+            [written] = self._zk.pipeline([altered])
+            if not isinstance(written, BadVersion | NodeExists | NoNode):
+                break
+            altered = self._altered_config(name, config, delete_config)
+        if isinstance(written, ZooKeeperError):
+            raise written
         change = nodes.ConfigChange(name)
         versions = {found.version for found in self._store.registrations().values()}
         if versions - {1}:

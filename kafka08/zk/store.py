@@ -344,7 +344,7 @@ class ClusterStore:
         for name, node in read_all(self.zk, wanted).items():
             with _logged(
                 wanted[name],
-                "It counts as no overrides: set them again with `kafka08 topic alter`",
+                "It counts as no overrides: restore its text",
             ):
                 configs[name] = nodes.decode_topic_config(node.data)
         return configs

@@ -385,14 +385,37 @@ def test_overrides_are_altered_and_announced(admin: AdminClient, zk: ZkClient) -
     assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
 
 
-def test_overrides_that_cannot_be_read_are_replaced(admin: AdminClient, zk: ZkClient) -> None:
-    """A topic with an unreadable configuration is shown without overrides, and the next change
-    repairs it."""
+def test_overrides_that_cannot_be_read_are_not_replaced(admin: AdminClient, zk: ZkClient) -> None:
+    """A topic with an unreadable configuration is shown without overrides. A change of one would
+    drop all others, cleanup.policy=compact for instance, so it is refused, as by 0.8.2.2's tool."""
     admin.create_topic("tt", config={"retention.ms": "1"})
     zk.put(paths.topic_config("tt"), "no json")
     assert {} == admin.describe_topics(["tt"])[0].config == admin.overrides("tt")
+    with pytest.raises(AdminError, match=r"/config/topics/tt: .* restore the text"):
+        admin.alter_topic("tt", config={"retention.ms": "2"}, partitions=2)
+    assert "no json" == zk.get(paths.topic_config("tt")).data
+    assert 1 == len(ClusterStore(zk).assignments(["tt"])["tt"])
+    zk.delete(paths.topic_config("tt"))
     admin.alter_topic("tt", config={"retention.ms": "2"})
     assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
+
+
+def test_two_tools_alter_one_topic(
+    admin: AdminClient, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another tool sets another key between the read and the write: both are set."""
+    admin.create_topic("tt", config={"segment.bytes": "100"})
+    register = ClusterStore.newest_level
+
+    def while_altered(store: ClusterStore) -> Level:
+        monkeypatch.undo()
+        overrides = {"segment.bytes": "100", "cleanup.policy": "compact"}
+        zk.set(paths.topic_config("tt"), nodes.encode_topic_config(overrides))
+        return register(store)
+
+    monkeypatch.setattr(ClusterStore, "newest_level", while_altered)
+    admin.alter_topic("tt", config={"retention.ms": "2"}, delete_config=["segment.bytes"])
+    assert {"retention.ms": "2", "cleanup.policy": "compact"} == admin.overrides("tt")
 
 
 def test_only_possible_overrides_are_dropped(admin: AdminClient, zk: ZkClient) -> None:

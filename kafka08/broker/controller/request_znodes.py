@@ -18,7 +18,7 @@ from kafka08.errors import BadVersion, NoNode, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.errors import OF_ONE_ZNODE, NotEmpty, unless_gone
-from kafka08.zk.operations import Check, Delete, Get, Set, WatchCallback, Write
+from kafka08.zk.operations import ANY_VERSION, Check, Delete, Get, Set, WatchCallback, Write
 from kafka08.zk.store import ClusterStore
 from kafka08.zk.typed_reads import read_all
 
@@ -59,7 +59,7 @@ class RequestZnodes:
             return decode(node.data)
         except ZooKeeperError as error:
             logger.error("Removing %s, which cannot be read: %s", path, error)
-            self._remove([path])
+            self._remove([path], node.version)
             return None
 
     def isr_changes(self, names: Iterable[str]) -> set[TopicPartition]:
@@ -173,16 +173,17 @@ class RequestZnodes:
         """The request to delete a topic."""
         self._remove([paths.delete_topic(topic)])
 
-    def _remove(self, znodes: Sequence[str]) -> None:
-        """Remove these znodes with everything below them. One that is gone counts as removed; one
-        that cannot be removed is logged, and stays."""
-        results = self._write([Delete(path) for path in znodes])
+    def _remove(self, znodes: Sequence[str], version: int = ANY_VERSION) -> None:
+        """Remove these znodes with everything below them. One that is gone counts as removed, and
+        one of another version is to be read again; one that cannot be removed is logged, and
+        stays."""
+        results = self._write([Delete(path, version) for path in znodes])
         for path, result in zip(znodes, results, strict=True):
             try:
                 if isinstance(result, NotEmpty):
                     with while_controller():
                         self._zk.delete_recursive(path, self._epoch_check)
-                else:
+                elif not isinstance(result, BadVersion):
                     unless_gone(result, None)
             except OF_ONE_ZNODE as error:
                 logger.error("%s. It stays: delete it", error)
