@@ -1,8 +1,8 @@
 """OffsetCommit, version 0 into ZooKeeper, the others into `__consumer_offsets`.
 
 Version 0: per partition 3 if it cannot exist, 12 for too long metadata, else the offset goes to
-/consumers/<group>/offsets/<topic>/<partition>; the metadata are dropped. Version 1: 3 for such a
-partition; for others see OffsetManager.commit. Generation and member are ignored.
+/consumers/<group>/offsets/<topic>/<partition>; the metadata are dropped. Version 1: see
+OffsetManager.commit; 3 beyond UNKNOWN_MAX such partitions. Generation and member are ignored.
 
 From level 0.9 on: 3 for such a partition; for others generation and member decide, see
 Group.check_commit. (The originals store offsets of any partition, and 0.8.2.2 in version 1 of any
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from kafka08.broker.call import Call, NoResponse
@@ -47,6 +47,9 @@ logger = logging.getLogger(__name__)
 PARTITIONS_AHEAD: Final = 100
 """How many partitions more than this broker knows a topic may have: added ones, of which clients
 may hear first."""
+UNKNOWN_MAX: Final = 100
+"""Of each thousand partitions of a request, how many 0.8's coordinator stores although they do not
+exist."""
 ZOOKEEPER_VERSION: Final = 0
 """The version that stores offsets in ZooKeeper."""
 
@@ -118,6 +121,10 @@ def commit_part(
         done(commit_to_zookeeper(broker, request.group, offsets))
         return
     known = {tp: offset for tp, offset in offsets.items() if may_exist(broker, tp)}
+    if broker.config.level < Level.V0_9_0:
+        # 0.8: the offsets of a topic that the coordinator does not know are stored, too.
+        others = ((tp, item) for tp, item in offsets.items() if tp not in known)
+        known |= islice(others, UNKNOWN_MAX)
     unknown = dict.fromkeys(offsets.keys() - known.keys(), UnknownTopicOrPartition.code)
 
     def committed(codes: Mapping[TopicPartition, int]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka08.broker.handlers.offset_commit import UNKNOWN_MAX
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import NO_ERROR, RebalanceInProgress, UnknownTopicOrPartition
 from kafka08.protocol.codec import decode_response, encode_request
@@ -107,8 +108,9 @@ def test_a_group_whose_name_no_record_can_have(tmp_path: Path, level: str, code:
     assert 0 == world.partition(OFFSETS_TOPIC).log.log_end_offset
 
 
-@pytest.mark.parametrize("level", ["0.8.2", "0.9.0", "0.10.2"])
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize(
+    ("level", "version"), [("0.8.2", 0), ("0.9.0", 0), ("0.9.0", 1), ("0.10.2", 0), ("0.10.2", 1)]
+)
 def test_offsets_of_nothing_are_not_kept(tmp_path: Path, level: str, version: int) -> None:
     """Neither of an unknown topic nor of partitions far above the number of the topic's: anybody
     could fill the coordinator's memory, or ZooKeeper, with them. A partition that was just added is
@@ -121,3 +123,11 @@ def test_offsets_of_nothing_are_not_kept(tmp_path: Path, level: str, version: in
     ]
     response = world.client.call(OffsetCommitRequest("g", topics, version=version))
     assert {"t": [0, 0, 0, 3, 3, 3], "unknown": [3]} == codes(response)
+
+
+def test_some_offsets_of_nothing_are_kept_by_0_8(tmp_path: Path) -> None:
+    """Its coordinator stores those of topics that it does not know; ours a bounded number."""
+    world = coordinator(tmp_path, "0.8.2")
+    partitions = [OffsetCommitPartition(number, 7, "") for number in range(UNKNOWN_MAX + 1)]
+    request = OffsetCommitRequest("g", [OffsetCommitTopic("unknown", partitions)], version=1)
+    assert {"unknown": [0] * UNKNOWN_MAX + [3]} == codes(world.client.call(request))

@@ -186,7 +186,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=lambda plan: plan.members > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    def oldest(facts: Any, **_keys: Any) -> Rollback:
+    def oldest(facts: Any, *_: Any) -> Rollback:
         writes = {p.topic_partition: min(p.zookeeper or 0, p.kafka or 0) for p in facts.partitions}
         return Rollback(writes, {})
 
@@ -194,5 +194,5 @@ def _(patch: pytest.MonkeyPatch) -> None:
         GroupStore(connections.zk).commit_offsets(group, offsets)
         return offsets
 
-    patch.setattr(offset_migration, "rollback_to_newest", oldest)
+    patch.setattr(offset_migration, "plan_rollback", oldest)
     patch.setattr(offset_migration, "raise_in_zookeeper", write)
