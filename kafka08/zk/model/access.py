@@ -1,12 +1,14 @@
 """Access lists: who may do what with a znode.
 
-The schemes are world, auth (the identities of the connection that writes the list), digest and ip.
+The schemes are world, auth (the identities of the connection that writes the list), digest, and ip
+(whole addresses, no networks).
 
 Source: ZooDefs.Perms, PrepRequestProcessor.fixupACL, ZooKeeperServer.checkACL 3.9.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Set
 from typing import Final
 
@@ -18,6 +20,7 @@ CREATE: Final = 4
 DELETE: Final = 8
 ADMIN: Final = 16
 NO_IDENTITIES: Final[frozenset[Identity]] = frozenset()
+_ADDRESS: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}|[0-9a-f:]*:[0-9a-f:]*")
 _ANYONE: Final = Identity("world", "anyone")
 
 
@@ -61,18 +64,16 @@ def _stored(entry: Acl, identities: Set[Identity]) -> Iterator[Acl]:
         if not own:
             raise Refused(Code.INVALID_ACL)
         yield from (Acl(perms, *identity) for identity in own)
-    elif (
-        (scheme, name) == _ANYONE
-        or (scheme == "digest" and name.count(":") == 1)
-        or (scheme == "ip" and name)
-    ):
+    elif (scheme, name) == _ANYONE or _is_named(scheme, name):
         yield entry
     else:
         raise Refused(Code.INVALID_ACL)
 
 
 def _is_named(scheme: str, name: str) -> bool:
-    return (scheme == "digest" and name.count(":") == 1) or (scheme == "ip" and name != "")
+    if scheme == "digest":
+        return name.count(":") == 1
+    return scheme == "ip" and _ADDRESS.fullmatch(name) is not None
 
 
 def _without_hash(entry: Acl) -> Acl:

@@ -319,14 +319,17 @@ class Server:
 
     def _read(self, connection: int, request: ReadRequest) -> Result:
         path = request.path
+        identities = self._connections[connection].identities
         if isinstance(request, ExistsRequest):
             if "\0" in path:
                 raise Refused(Code.BAD_ARGUMENTS)
+            found = self._tree.find(path)
+            if found is not None:
+                check_access(found.acl, READ, identities)
             if request.watch:
                 self._watches.add_data_watch(path, connection)
             return self._existing(path).stat()
         znode = self._existing(path)
-        identities = self._connections[connection].identities
         if isinstance(request, GetAclRequest):
             return readable_acl(znode.acl, identities), znode.stat()
         check_access(znode.acl, READ, identities)

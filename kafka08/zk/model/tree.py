@@ -263,8 +263,8 @@ class Tree:
         if "/" not in path or "\0" in path or path in SPECIAL:
             raise Refused(Code.BAD_ARGUMENTS)
         directory = self._existing(parent(path))
-        znode = self._existing(path)
         check_access(directory.acl, DELETE, transaction.identities)
+        znode = self._existing(path)
         _check_version(znode.version, request.version)
         if znode.children:
             raise Refused(Code.NOT_EMPTY)
