@@ -33,7 +33,6 @@ CLOSED = "connection closed by broker"
 DEPARTURES = {
     "offset-fetch-v1-after-big-metadata": "a refused offset does not reach the cache here",
     "offset-fetch-v2-to-0.8.2.2": "as above",
-    "offset-commit-v1-unknown-topic": "offsets of topics that do not exist are not kept",
 }
 """Exchanges in which we answer differently on purpose (docs/compatibility.md)."""
 

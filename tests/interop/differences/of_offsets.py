@@ -74,11 +74,7 @@ for version, since in enumerate(COMMIT_SINCE):
         talk.ask(commit(version, "larger", ("t", two)), "one too large")
         fetch_all(talk, "larger", ("t", [0, 1]))
 
-    @sequence(
-        f"OffsetCommit {version}, names and arrays",
-        since=since,
-        departs=(Level.V0_8_2,) if version == 1 else (),
-    )
+    @sequence(f"OffsetCommit {version}, names and arrays", since=since)
     def _(talk: Talk, version: int = version) -> None:
         one = committed(version, 0)
         for label, frame in {
