@@ -55,6 +55,20 @@ NO_ERROR: Final = 0
 class KafkaError(Exception):
     """Base of every error that kafka08 raises on purpose."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Python would call the class with `args` alone, which an `__init__` with more refuses: a
+        # process pool then breaks, or waits for ever.
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(
+    kind: type[KafkaError], args: tuple[object, ...], attributes: dict[str, object]
+) -> KafkaError:
+    """An error as it was pickled or copied."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
+
 
 class ApiError(KafkaError):
     """An error code of the protocol.

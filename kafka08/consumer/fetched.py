@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from kafka08 import kernel
@@ -54,6 +54,11 @@ class FetchedSet:
     source: str
     high_watermark: int = -1
     error: ApiError | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A view of a response cannot be pickled.
+        parts = [getattr(self, part.name) for part in fields(self)]
+        return type(self), tuple(bytes(p) if isinstance(p, memoryview) else p for p in parts)
 
     def __repr__(self) -> str:
         state = str(self.error) if self.error else f"{len(self.data)} bytes"

@@ -153,6 +153,11 @@ cdef class RecordRoute:
             raise ValueError("a topic without partitions has no route")
 
 
+cdef inline bint is_plain(field) noexcept:
+    # Whether it is stored as it is. Other buffers, whose bytes may mean anything, are not.
+    return field is None or type(field) is bytes or type(field) is bytearray
+
+
 cdef class RecordAppender:
     cdef dict routes
     cdef object otherwise
@@ -172,6 +177,8 @@ cdef class RecordAppender:
         if not isinstance(record, tuple) or len(<tuple>record) != 5:
             return self.otherwise(record, callback)
         fields = <tuple>record
+        if not (is_plain(fields[1]) and is_plain(fields[2])):
+            return self.otherwise(record, callback)
         found = self.queue_of(fields[0], fields[2], fields[3])
         if found is None:
             return self.otherwise(record, callback)

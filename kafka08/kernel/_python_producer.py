@@ -14,6 +14,8 @@ from kafka08.kernel.types import NO_TIMESTAMP
 
 MAX_TIMESTAMP_MS: Final = (1 << 63) - 1
 INT32_MAX: Final = (1 << 31) - 1
+PLAIN: Final = frozenset({bytes, bytearray, type(None)})
+"""Types of keys and values that are stored as they are."""
 RECORD_FIELDS: Final = 5
 
 
@@ -95,8 +97,8 @@ class RecordAppender:
 
     routes        topic → RecordRoute; read at each record
     otherwise     `otherwise(record, callback)` is called, and its result returned, for a topic
-                  without a route, a key that is not bytes, a partition that no queue has, and
-                  anything that is not a tuple of five fields
+                  without a route, a key or value that is not bytes, bytearray or None, a partition
+                  that no queue has, and anything that is not a tuple of five fields
     without_room  `without_room(queue, key, value, callback, timestamp_ms)` likewise, if the set of
                   the record's queue is full, finished or absent
     """
@@ -117,6 +119,8 @@ class RecordAppender:
         if not isinstance(record, tuple) or len(record) != RECORD_FIELDS:
             return self.__otherwise(record, callback)
         topic, value, key, partition, timestamp = record
+        if not {type(value), type(key)} <= PLAIN:
+            return self.__otherwise(record, callback)
         queue = self.__queue_of(topic, key, partition)
         if queue is None:
             return self.__otherwise(record, callback)

@@ -7,7 +7,7 @@ Each kernel has its own classes for the results of every set or message (`SetSum
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
@@ -279,3 +279,8 @@ class Columns:
     timestamps: bytes | bytearray | None = None
     timestamp_validity: bytes | bytearray | None = None
     timestamp_types: bytes | bytearray | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A column may be a view of the response, which cannot be pickled.
+        parts = (getattr(self, part.name) for part in fields(self))
+        return type(self), tuple(bytes(p) if isinstance(p, memoryview) else p for p in parts)

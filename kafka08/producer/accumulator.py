@@ -39,15 +39,17 @@ class PartitionQueue(kernel.OpenSet):
     leader      the known leader, kept up to date by the sender
     magic       format of its next batches: the one that its last leader takes
     in_flight   the number of requests with its batches that wait for a response
+    used_at     when its last batch was opened, or it was made (monotonic seconds)
     is_joined   whether the last of them has several batches. If it is refused, they are sent again
                 one by one: until then the partition waits
     """
 
-    __slots__ = ("batches", "in_flight", "is_joined", "leader", "magic", "open", "tp")
+    __slots__ = ("batches", "in_flight", "is_joined", "leader", "magic", "open", "tp", "used_at")
 
-    def __init__(self, tp: TopicPartition, magic: int = 0) -> None:
+    def __init__(self, tp: TopicPartition, magic: int = 0, used_at: float = 0.0) -> None:
         super().__init__()
         self.tp = tp
+        self.used_at = used_at
         self.magic = magic
         self.batches: deque[RecordBatch] = deque()
         self.open = NO_BATCH
@@ -147,11 +149,40 @@ class RecordAccumulator:
 
     def queue(self, tp: TopicPartition) -> PartitionQueue:
         """The queue of `tp`, created if needed; the caller holds the lock."""
-        return self._queues.setdefault(tp, PartitionQueue(tp, self.new_magic))
+        found = self._queues.get(tp)
+        if found is None:
+            now = self._runtime.monotonic()
+            found = self._queues[tp] = PartitionQueue(tp, self.new_magic, now)
+        return found
 
     def queues(self) -> Collection[PartitionQueue]:
         """All queues; the caller holds the lock."""
         return self._queues.values()
+
+    def forget_idle(self, since: float, keep: Collection[str] = ()) -> set[str]:
+        """Remove the queues of each topic that has nothing unsent and got no batch after `since`
+        (monotonic seconds), except those to `keep`; returns these topics. For the sender's task. A
+        thread that found a queue before may still append to it, see `_current`."""
+        with self.lock:
+            topics = {queue.tp.topic for queue in self._queues.values()}
+            idle = topics.difference(
+                keep,
+                (
+                    queue.tp.topic
+                    for queue in self._queues.values()
+                    if queue.batches or queue.in_flight or queue.used_at > since
+                ),
+            )
+            if idle:
+                self._queues = {
+                    tp: queue for tp, queue in self._queues.items() if tp.topic not in idle
+                }
+        return idle
+
+    def _current(self, queue: PartitionQueue) -> PartitionQueue:
+        """The queue of its partition, which is another one if it was forgotten meanwhile; the
+        caller holds the lock."""
+        return self._queues.setdefault(queue.tp, queue)
 
     # ---------------------------------------------------------------------------- filling it
 
@@ -182,6 +213,7 @@ class RecordAccumulator:
             magic = queue.magic
             needed = max(self._batch_size, size + TIMESTAMP_BYTES * magic)
             self._await_memory(needed, block_s)
+            queue = self._current(queue)
             if queue.open is not full:
                 # While this thread waited, another one may have opened a batch with room.
                 full = queue.open
@@ -218,6 +250,7 @@ class RecordAccumulator:
         with self.lock:
             self._check_open()
             self._await_memory(len(data), block_s)
+            queue = self._current(queue)
             self._free -= len(data)
             now = self._runtime.monotonic()
             batch = RecordBatch(
@@ -249,6 +282,7 @@ class RecordAccumulator:
 
     def _enqueue(self, queue: PartitionQueue, batch: RecordBatch) -> None:
         queue.enqueue(batch)
+        queue.used_at = batch.created
         self._incomplete[batch] = None
 
     def _must_wake(self, queue: PartitionQueue) -> bool:

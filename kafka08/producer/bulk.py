@@ -181,8 +181,9 @@ def as_bytes(value: object) -> bytes:
     """The bytes of a key or value, a copy unless it is `bytes` itself. TypeError."""
     if type(value) is bytes:
         return value
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, bytes | bytearray) or (isinstance(value, memoryview) and value.contiguous):
         return bytes(value)
     raise TypeError(
-        f"keys and values must be bytes, not {type(value).__name__}: configure a serializer"
+        f"keys and values must be bytes, bytearray, a contiguous memoryview or None, not "
+        f"{type(value).__name__}: configure a serializer"
     )

@@ -125,6 +125,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             self._routes.metadata,
             self._network,
             runtime,
+            self._routes.forget,
         )
         self._is_closed = False
         self._interceptors_closed = runtime.lock()

@@ -6,8 +6,9 @@ Source: org.apache.kafka.clients.producer.internals.Metadata 0.8.2.2.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.protocol.metadata import MetadataResponse
@@ -63,6 +64,22 @@ class ProducerMetadata:
             return sorted(self._topics.union(self._waiting))
 
     @property
+    def awaited_topics(self) -> list[str]:
+        """The topics that a thread waits for."""
+        with self._lock:
+            return list(self._waiting)
+
+    def forget(self, topics: Collection[str]) -> None:
+        """Request these no more: the request would have brokers create one that was deleted."""
+        with self._lock:
+            self._topics.difference_update(topics)
+            known = self.cluster.topics
+            self.cluster = replace(
+                self.cluster, topics={name: known[name] for name in known if name not in topics}
+            )
+            self._reckon()
+
+    @property
     def addresses(self) -> list[tuple[str, int]]:
         """The addresses for it: the known brokers, then bootstrap.servers, which are the only way
         back when all known brokers are gone."""
@@ -86,9 +103,11 @@ class ProducerMetadata:
                 self._waiting -= Counter([topic])
                 self._reckon()
 
-    def request_update(self) -> None:
-        """The metadata is out of date: request it again after the backoff."""
+    def request_update(self, topics: Iterable[str] = ()) -> None:
+        """The metadata is out of date: request it again after the backoff, and with it that of
+        `topics`, which have records to send and may have been forgotten."""
         with self._lock:
+            self._topics.update(topics)
             self._updates_wanted += 1
             self._reckon()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from kafka08.client.metadata import ClusterMetadata
@@ -74,6 +74,12 @@ class Routes:
             raise InvalidTopic(fault)
         with self.metadata.awaited(topic) as version:
             return self._await(topic, version)
+
+    def forget(self, topics: Collection[str]) -> None:
+        """The producer no longer uses these; `find` looks them up again."""
+        for topic in topics:
+            self.by_topic.pop(topic, None)
+        self.metadata.forget(topics)
 
     def find_queue(self, route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
         """The queue of a partition; asks for new metadata once if the topic has no such partition,

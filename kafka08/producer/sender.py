@@ -12,7 +12,7 @@ Its partition waits for the response, so that later batches do not overtake them
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -54,6 +54,9 @@ logger = logging.getLogger(__name__)
 Batches = dict[TopicPartition, list[RecordBatch]]
 """The content of one request: the batches of each partition, in order."""
 METADATA_TIMEOUT_S: Final = 10.0
+TOPIC_EXPIRY_S: Final = 300.0
+"""A topic that got no record for so long is forgotten: to name it in a metadata request would have
+brokers create it if it was deleted. Source: Metadata.TOPIC_EXPIRY_MS 0.10.2.2."""
 GIVE_UP_SECONDS: Final = 1.0
 """How long a close waits for a sender that gives up."""
 
@@ -131,7 +134,10 @@ class Sender(ProcessBound):
         metadata: ProducerMetadata,
         network: NetworkClient,
         runtime: ClientRuntime,
+        forget: Callable[[Collection[str]], None],
     ) -> None:
+        """`forget`: called with topics that have been unused for TOPIC_EXPIRY_S."""
+        self._forget = forget
         self._settings = settings
         self._accumulator = accumulator
         self._metadata = metadata
@@ -213,7 +219,7 @@ class Sender(ProcessBound):
             ready = self._accumulator.ready(now)
             self._accumulator.sender_waits = True
         if ready.unknown_leaders:
-            self._metadata.request_update()
+            self._metadata.request_update(ready.unknown_leaders)
         for broker in sorted(ready.leaders):
             # As many as may be in flight: until this thread gets the GIL again, after its next
             # wait for the network, a busy program may compute for a whole switch interval.
@@ -277,6 +283,7 @@ class Sender(ProcessBound):
         due_in = self._metadata.due_in(now)
         if due_in > 0:
             return due_in
+        self._forget_idle_topics(now)
         topics = self._metadata.topics
         if not topics:
             return float("inf")  # the waiting thread gave up; no topics would mean all topics
@@ -295,6 +302,13 @@ class Sender(ProcessBound):
         )
         self._accumulator.new_magic = produce_form(self._network.versions(address)).magic
         return float("inf")
+
+    def _forget_idle_topics(self, now: float) -> None:
+        keep = self._metadata.awaited_topics
+        idle = self._accumulator.forget_idle(now - TOPIC_EXPIRY_S, keep)
+        if idle:
+            self._forget(idle)
+            self.metrics.forget(idle)
 
     def _expire(self, now: float) -> float:
         """Fail batches that have waited for a leader, or a connection to it, for longer than
@@ -370,7 +384,7 @@ class Sender(ProcessBound):
         """Retry where possible; complete the other batches with the error."""
         self._accumulator.request_done(parts[0].tp)
         if needs_metadata(error):
-            self._metadata.request_update()
+            self._metadata.request_update([parts[0].tp.topic])
         passes = may_be_stored_later(error)
         again = [b for b in parts if passes and b.attempts < self._settings.retries]
         is_refusal = isinstance(error, ApiError) and not error.retriable

@@ -96,6 +96,11 @@ class SenderMetrics:
             metrics = self._topics[topic] = TopicMetrics()
         return metrics
 
+    def forget(self, topics: Iterable[str]) -> None:
+        """These have no metrics until they are used again."""
+        for topic in topics:
+            self._topics.pop(topic, None)
+
     def values(self, now: float) -> Values:
         """The metrics of all topics together."""
         return {

@@ -190,14 +190,16 @@ def test_a_set_without_room_is_left(kernel: ModuleType) -> None:
 
 def test_times_and_callbacks_are_appended(kernel: ModuleType) -> None:
     """A record's timestamp, else the clock's; its callback at its index. A timestamp before 1970
-    and a value that is not bytes are refused."""
+    is refused. A value that is no bytes, bytearray or None is left to the caller."""
     routing = Routing(kernel, magic=1)
     routing.send(("t", b"a", None, 0, 5))
     routing.send(("t", b"b", None, 0, None), CALLED)
     with pytest.raises(ValueError, match="before 1970"):
         routing.send(("t", b"", None, 0, -2))
-    with pytest.raises(TypeError):
-        routing.send(("t", "text", None, 0, 1))
+    for value in ("text", memoryview(b"v")):
+        for record in (("t", value, None, 0, 1), ("t", b"v", value, 0, 1)):
+            assert routing.send(record, CALLED) == CALLED
+            assert routing.left.pop()[1:] == (record, CALLED)
     assert routing.builders[0].callbacks == [None, CALLED]
     found = kernel.entries(routing.builders[0].finish(), True)
     assert [(entry.value, entry.timestamp_ms) for entry in found] == [(b"a", 5), (b"b", 77)]

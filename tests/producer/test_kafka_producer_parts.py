@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -244,3 +245,38 @@ def test_send_many_stops_where_memory_ends(cluster: TcpCluster) -> None:
         refused = [place for places, _ in future.failures(SECONDS) for place in places]
         assert refused == list(range(4, 10))
     assert values(cluster, U0) == [b"%0200d" % n for n in range(4)]
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["first of a batch", "batch open"])
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (b"v", b"v"),
+        (bytearray(b"v"), b"v"),
+        (memoryview(b"vw")[:1], b"v"),
+        (None, None),
+        (memoryview(b"abcdef")[::2], TypeError),
+        (array("i", [1, 2]), TypeError),
+        ("text", TypeError),
+        (7, TypeError),
+    ],
+)
+def test_a_type_is_taken_or_refused_whatever_the_clock(
+    cluster: TcpCluster, value: Any, stored: Any, is_open: bool
+) -> None:
+    """Also with an open batch, where the kernel appends: it took every buffer as its raw bytes."""
+    with producer_on(cluster, linger_ms=60_000) as producer:
+        producer.partitions_for("t")
+        if is_open:
+            producer.send(ProducerRecord("t", b"first", b"first", partition=1))
+        for record in (
+            ProducerRecord("t", value, b"k", partition=1),
+            ProducerRecord("t", b"v", value, partition=1),
+        ):
+            if stored is TypeError:
+                with pytest.raises(TypeError, match="keys and values must be bytes"):
+                    producer.send(record)
+            else:
+                producer.send(record)
+    sent = [] if stored is TypeError else [(b"k", stored), (stored, b"v")]
+    assert cluster.messages(T1)[is_open:] == sent

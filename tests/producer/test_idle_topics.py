@@ -1,0 +1,58 @@
+"""A KafkaProducer forgets a topic that it has not written to for five minutes: to ask for its
+metadata would create it again after its deletion."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.producer import KafkaProducer, ProducerRecord, sender
+from kafka08.protocol.metadata import MetadataRequest
+from tests.producer.producers import SECONDS, T0, U0, producer_on, values
+from tests.producer.tcp_cluster import TcpCluster
+from tests.waiting import until
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "TOPIC_EXPIRY_S", 0.0)
+
+
+def ask_for_metadata(producer: KafkaProducer, cluster: TcpCluster) -> list[str] | None:
+    """Have it ask; the topics of the request."""
+    asked = len(cluster.asked)
+
+    def requests() -> list[MetadataRequest]:
+        return [r for _, r in cluster.asked[asked:] if isinstance(r, MetadataRequest)]
+
+    producer._routes.metadata.request_update()
+    producer._network.wake_up()
+    until(lambda: bool(requests()))
+    return requests()[0].topics
+
+
+def test_an_idle_topic_is_named_no_more(cluster: TcpCluster) -> None:
+    """Its queues, route and metrics go, and a later record works as the first did. One with a
+    record that waits stays."""
+    with producer_on(cluster, linger_ms=60_000) as producer:
+        producer.send(ProducerRecord("t", b"1", partition=0))
+        producer.flush()
+        producer.send(ProducerRecord("u", b"2", partition=0))
+        assert ask_for_metadata(producer, cluster) == ["u"]
+        assert [queue.tp for queue in producer._accumulator.queues()] == [U0]
+        assert list(producer._routes.by_topic) == ["u"]
+        until(lambda: "t" not in producer._routes.metadata.cluster.topics)
+        assert not [name for name in producer.metrics() if name.endswith(".t")]
+        producer.send(ProducerRecord("t", b"3", partition=0))
+    assert values(cluster, T0) == [b"1", b"3"]
+    assert values(cluster, U0) == [b"2"]
+
+
+def test_a_record_whose_topic_is_forgotten_meanwhile_is_sent(cluster: TcpCluster) -> None:
+    """A thread may have found the queue before, and append to it after."""
+    with producer_on(cluster) as producer:
+        producer.send(ProducerRecord("t", b"1", partition=0)).result(SECONDS)
+        queue = producer._routes.by_topic["t"].queues[0]
+        producer._routes.forget(producer._accumulator.forget_idle(float("inf")))
+        queue.leader = None
+        future = producer._append(queue, None, b"2", None, -1)
+        assert future.result(SECONDS).offset == 1
