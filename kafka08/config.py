@@ -34,6 +34,8 @@ INT_MIN: Final = -(2**31)
 LONG_MAX: Final = 2**63 - 1
 LONG_MIN: Final = -(2**63)
 PORT_MAX: Final = 65535
+ID_BYTES_MAX: Final = 32767
+"""Of a client's or a group's id: a string of the protocol has a signed 16-bit length."""
 REQUIRED: Final[Any] = object()
 
 
@@ -381,6 +383,16 @@ def parse_port(text: str, source: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= PORT_MAX):
         raise ConfigError(f"{source}: the port must be a number from 1 to {PORT_MAX}")
     return int(text)
+
+
+def check_id(name: str, text: str) -> None:
+    """ConfigError for an id that no request can carry: it would look like unreachable brokers."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{name}: {text!r} is not text: {error.reason}") from error
+    if size > ID_BYTES_MAX:
+        raise ConfigError(f"{name}: {size} bytes are more than {ID_BYTES_MAX}, the longest id")
 
 
 def check_host(host: str, source: str) -> None:

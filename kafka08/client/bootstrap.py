@@ -21,6 +21,15 @@ def parse_bootstrap(text: str, key: str = "bootstrap") -> list[tuple[str, int]]:
 
 
 def _parse_address(part: str, key: str) -> tuple[str, int]:
+    protocol, named, address = part.partition("://")
+    if named:
+        raise ConfigError(
+            f"{key}: {part!r}: leave out {protocol}://, as in {address}; connections are PLAINTEXT"
+        )
+    if len(part.replace(";", " ").split()) > 1:
+        raise ConfigError(
+            f"{key}: {part!r}: separate addresses by commas, as in host:port,host:port"
+        )
     host, colon, port = part.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

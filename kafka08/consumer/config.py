@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 
 from kafka08.client.requests import StorageName
-from kafka08.config import INT_MAX, Config, key
+from kafka08.config import INT_MAX, Config, check_id, key
 from kafka08.consumer.fetch_settings import LARGEST, SMALLEST
 from kafka08.errors import ConfigError
 
@@ -125,6 +125,8 @@ class ConsumerConfig(Config):
             raise ConfigError(
                 f"client.id: {self.client_id!r} has characters other than [a-zA-Z0-9._-]"
             )
+        check_id("group.id", self.group_id)
+        check_id("client.id", self.client_id)
         if self.consumer_id is not None and "/" in self.consumer_id:
             raise ConfigError(
                 f"consumer.id: {self.consumer_id!r} contains '/', the separator of znodes"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.plugins import plugin
-from kafka08.config import Config, key
+from kafka08.config import Config, check_id, key
 from kafka08.errors import ConfigError
 from kafka08.producer.encoders import DefaultEncoder, Encoder, NullEncoder, StringEncoder
 from kafka08.producer.partitioners import ByteArrayPartitioner, DefaultPartitioner, Partitioner
@@ -126,6 +126,7 @@ class ProducerConfig(Config):
                 f"client.id: {self.client_id!r} has a character other than ASCII letters, digits, "
                 "'.', '_' and '-'"
             )
+        check_id("client.id", self.client_id)
         if self.batch_num_messages > self.queue_buffering_max_messages:
             raise ConfigError(
                 f"batch.num.messages: {self.batch_num_messages} is larger than "

@@ -48,6 +48,7 @@ from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 
+RECORD_FIELDS: Final = len(ProducerRecord._fields)
 NO_PARTITION: Final = -1
 """The partition of a record that failed before one was chosen."""
 
@@ -301,6 +302,11 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         """`send` for the first record of a topic, for a key that is no `bytes`, and for a producer
         with serializers, interceptors or a partitioner of the user's."""
         self._check_process()
+        if not isinstance(record, tuple) or len(record) != RECORD_FIELDS:
+            raise TypeError(
+                f"send takes a ProducerRecord, not {record!r}: "
+                "send(ProducerRecord(topic, value, key, partition, timestamp))"
+            )
         record = self._interceptors.on_send(record)
         callback = self._interceptors.around(callback)
         topic, value, key, _, timestamp = record

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.plugins import plugin
-from kafka08.config import LONG_MAX, Config, key
+from kafka08.config import LONG_MAX, Config, check_id, key
 from kafka08.producer.partitioners import RecordPartitioner
 from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
 from kafka08.protocol import compression
@@ -125,6 +125,7 @@ class KafkaProducerConfig(Config):
 
     def validate(self) -> None:
         parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
+        check_id("client.id", self.client_id)
         self.serializers()
         self.partitioner()
 

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX: Final = 10.0
 RECONNECT_MAX_S: Final = 0.2
+POLL_SECONDS_MAX: Final = 86_400.0
+"""A longer wait is one without limit: pollers take milliseconds as a 32-bit number."""
 """The longest backoff, unless reconnect.backoff.ms is longer."""
 
 
@@ -145,6 +147,8 @@ class NetworkClient:
         now = self._runtime.monotonic()
         timer = self._next_timer(now)
         timeout_s = 0.0 if self._events else max(0.0, min(timeout_s, timer - now))
+        if timeout_s > POLL_SECONDS_MAX:
+            timeout_s = float("inf")
         ready = self._poller.poll(None if timeout_s == float("inf") else timeout_s)
         now = self._runtime.monotonic()
         for channel, readable, writable in ready:

@@ -7,6 +7,7 @@ from typing import Final
 
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.errors import (
+    ApiError,
     InvalidTopic,
     ProducerClosed,
     RequestTimeout,
@@ -83,7 +84,9 @@ class Routes:
 
     def find_queue(self, route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
         """The queue of a partition; asks for new metadata once if the topic has no such partition,
-        for it may have grown. UnknownTopicOrPartition."""
+        for it may have grown. UnknownTopicOrPartition; TypeError for a number that is no int."""
+        if not isinstance(partition, int):
+            raise TypeError(f"a partition must be an int, not {partition!r}")
         try:
             return queue_of(route, topic, partition)
         except UnknownTopicOrPartition:
@@ -110,7 +113,7 @@ class Routes:
                 is_missing = info is not None and info.error is UnknownTopicOrPartition
                 raise (TopicMissing if is_missing else RequestTimeout)(
                     f"no metadata of topic {topic} within {block_s * 1000:.0f} ms: "
-                    + (self._no_response() if info is None else f"the last error was {info.error}")
+                    + (self._no_response() if info is None else refused(info.error))
                 )
 
     def _refresh(self, topic: str) -> None:
@@ -152,6 +155,12 @@ class Routes:
                 self.by_topic[topic] = TopicRoute(
                     info.partitions, queues, self._runtime.random, self.by_topic.get(topic)
                 )
+
+
+def refused(error: type[ApiError] | None) -> str:
+    """Why brokers that respond have no partitions for a topic."""
+    name = "no partitions" if error is None else f"{error.__name__} ({error.code})"
+    return f"the brokers said {name}; check that the topic exists, or that brokers may create it"
 
 
 def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:

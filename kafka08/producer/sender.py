@@ -45,7 +45,7 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import MAGIC_1_VERSION, ProduceRequest, ProduceResponse
 from kafka08.protocol.types import Buffer
 from kafka08.protocol.version_ranges import VersionRanges
-from kafka08.runtime import ClientRuntime, Task
+from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Task
 from kafka08.runtime.transport import Address
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
@@ -166,7 +166,7 @@ class Sender(ProcessBound):
     def join(self, timeout: float | None) -> None:
         """Wait until its task has ended, at most `timeout` seconds."""
         assert self._task is not None
-        self._task.join(timeout)
+        self._task.join(None if timeout is None else min(timeout, WAIT_SECONDS_MAX))
 
     def end(self, timeout: float | None) -> list[ProducerRecord]:
         """Send what the closed accumulator has, within `timeout` seconds, and end. Returns the

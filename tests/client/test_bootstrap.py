@@ -41,3 +41,17 @@ def test_errors_name_the_key(text: str, complaint: str) -> None:
     """ConfigError says which key it was and what is wrong with which part."""
     with pytest.raises(ConfigError, match="metadata.broker.list: .*" + complaint):
         parse_bootstrap(text, "metadata.broker.list")
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("PLAINTEXT://h:9092", "leave out PLAINTEXT://, as in h:9092"),
+        ("h:1 h:2", "separate addresses by commas"),
+        ("h:1;h:2", "separate addresses by commas"),
+    ],
+)
+def test_an_address_of_another_form_says_what_to_change(text: str, advice: str) -> None:
+    """These are what listeners, other libraries and shells write."""
+    with pytest.raises(ConfigError, match=advice):
+        parse_bootstrap(text)

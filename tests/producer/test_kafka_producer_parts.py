@@ -10,12 +10,13 @@ import pytest
 
 from kafka08.client.metadata import PartitionInfo
 from kafka08.errors import (
+    ConfigError,
     MessageTooLarge,
     RecordTooLarge,
     UnknownTopicOrPartition,
 )
 from kafka08.hashing import murmur2
-from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
+from kafka08.producer import KafkaProducer, KeyedMessage, ProducerRecord, RecordMetadata
 from kafka08.producer.future import RecordFuture
 from tests.producer.producers import (
     SECONDS,
@@ -280,3 +281,16 @@ def test_a_type_is_taken_or_refused_whatever_the_clock(
                 producer.send(record)
     sent = [] if stored is TypeError else [(b"k", stored), (stored, b"v")]
     assert cluster.messages(T1)[is_open:] == sent
+
+
+def test_other_arguments_than_a_record_say_what_send_takes(cluster: TcpCluster) -> None:
+    """Those of other libraries: a topic and a value, a dict of keys, a partition as text."""
+    with producer_on(cluster) as producer:
+        send: Any = producer.send
+        for wrong in ("topic", "pages", b"v", {"topic": "t"}, KeyedMessage("t", b"v")):
+            with pytest.raises(TypeError, match="send takes a ProducerRecord, not"):
+                send(wrong, b"v")
+        with pytest.raises(TypeError, match="a partition must be an int, not '0'"):
+            send(ProducerRecord("t", b"v", None, "0"))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"pass KafkaProducerConfig\(\{...\}\) or keywords"):
+        KafkaProducer({"bootstrap.servers": cluster.servers})  # type: ignore[arg-type]

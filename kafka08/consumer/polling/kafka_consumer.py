@@ -178,9 +178,9 @@ class KafkaConsumer(Closeable):
         return self._taken(take, timeout, self._interceptors.on_consume) or []
 
     def __iter__(self) -> Iterator[Message]:
-        """Yields messages one by one, without end. A message is finished when the next one is
-        requested, or at `commit`. Raises like `poll`; iterate again after that."""
-        while True:
+        """Yields messages one by one, until the consumer is closed. A message is finished when the
+        next one is requested, or at `commit`. Raises like `poll`; iterate again after that."""
+        while not self._poller.is_closed:
             with self._use():
                 found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
                 self._users[ITERATION] = user = self._runtime.current_task()
@@ -206,7 +206,8 @@ class KafkaConsumer(Closeable):
         max_messages: int = BatchLimits().max_messages,
         max_bytes: int = BatchLimits().max_bytes,
     ) -> Batches:
-        """Yields batches of messages, each of one partition, without end, like KafkaStream.batches.
+        """Yields batches of messages, each of one partition, until the consumer is closed, like
+        KafkaStream.batches.
         Does not call deserializers and interceptors. A batch is finished when the next one is
         requested, or at `commit`. Raises like `poll`; iterate again after that."""
         limits = BatchLimits(max_messages, max_bytes)
@@ -214,6 +215,8 @@ class KafkaConsumer(Closeable):
         return Batches(lambda: self._next_batch(limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:
+        if self._poller.is_closed:
+            raise StopIteration
         while (batch := self.poll_batch(WAIT_S, limits.max_messages, limits.max_bytes)) is None:
             pass
         return batch

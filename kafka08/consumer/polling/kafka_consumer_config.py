@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.plugins import plugin
-from kafka08.config import LONG_MAX, Config, key
+from kafka08.config import LONG_MAX, Config, check_id, key
 from kafka08.consumer.polling.assignors import Assignor, RangeAssignor, RoundRobinAssignor
 from kafka08.consumer.polling.deserializers import (
     BYTES,
@@ -131,6 +131,8 @@ class KafkaConsumerConfig(Config):
 
     def validate(self) -> None:
         parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
+        check_id("client.id", self.client_id)
+        check_id("group.id", self.group_id)
         self.deserializers()
         self.assignors()
         if self.heartbeat_interval_ms >= self.session_timeout_ms:

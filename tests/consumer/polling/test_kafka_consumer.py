@@ -184,3 +184,10 @@ def test_a_dropped_consumer_ends_after_a_warning() -> None:
             del dropped
         assert consumer.position(TP) == 0
     until(lambda: threading.active_count() <= threads)
+
+
+def test_the_iterations_of_a_closed_consumer_end() -> None:
+    """As a closed connector's streams do: the loop that closed it has nothing to handle."""
+    with KafkaConsumer(bootstrap_servers=NOWHERE) as consumer:
+        consumer.assign([TP])
+    assert [*consumer] == [*consumer.batches()] == []
