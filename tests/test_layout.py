@@ -36,6 +36,7 @@ COMMON = {
     "listing",
     "metrics",
     "nearest",
+    "printable",
     "rate_limiter",
     "profile",
     "protocol_version",

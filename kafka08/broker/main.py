@@ -160,12 +160,14 @@ def set_up_logging(level: str) -> LineLimit:
     import logging
 
     from kafka08.log_limit import LineLimit
+    from kafka08.printable import LogFormatter
 
-    logging.basicConfig(level=level.upper(), format=LOG_FORMAT, stream=sys.stderr, force=True)
+    logging.basicConfig(level=level.upper(), stream=sys.stderr, force=True)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     limit = LineLimit(LOG_LIMIT_SECONDS)
     for handler in logging.getLogger().handlers:
         handler.addFilter(limit)
+        handler.setFormatter(LogFormatter(LOG_FORMAT))
     return limit
 
 

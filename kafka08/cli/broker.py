@@ -25,6 +25,7 @@ from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
 from kafka08.levels import Level
 from kafka08.listing import some_of
+from kafka08.printable import printable_lines
 from kafka08.structs import NOT_REGISTERED
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def ping(bootstrap: str, as_json: bool) -> None:
         except KafkaError as error:
             silent += 1
             results.append({"address": f"{host}:{port}", "error": str(error)})
-            click.echo(f"{host}:{port} does not respond: {error}", err=True)
+            click.echo(printable_lines(f"{host}:{port} does not respond: {error}"), err=True)
         else:
             brokers, topics = len(known.brokers), len(known.topics)
             results.append({"address": f"{host}:{port}", "brokers": brokers, "topics": topics})
@@ -144,7 +145,7 @@ def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None
         return
     for found in brokers:
         for line in description_lines(found):
-            click.echo(line)
+            click.echo(printable_lines(line))
 
 
 def read_brokers(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:

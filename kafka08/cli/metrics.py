@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import Number, RenamedOption, example, interval_option, zookeeper_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
+from kafka08.printable import printable_lines
 
 if TYPE_CHECKING:
     from kafka08.exporter import Exporter, Probe
@@ -101,7 +103,8 @@ def metrics(
             raise click.Abort from None
         return
     if listen is None:
-        click.echo(text, nl=False)
+        # Into a file or pipe as Prometheus reads it.
+        click.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from kafka08.cli.printable import printable_lines
+from kafka08.printable import LogFormatter, printable_lines
 
 REPEAT_SECONDS: Final = 10.0
 TEXTS_MAX: Final = 1000
@@ -35,7 +35,7 @@ def set_up_stderr_logging() -> None:
     """Print warnings of kafka08 on stderr; the same one only once in REPEAT_SECONDS."""
     handler = StderrHandler(logging.WARNING)
     handler.addFilter(RepeatFilter())
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(LogFormatter(FORMAT))
     logging.getLogger().addHandler(handler)
 
 
@@ -47,7 +47,7 @@ def show_from(level: int) -> None:
         if isinstance(handler, StderrHandler):
             handler.setLevel(level)
             if level < logging.WARNING:
-                handler.setFormatter(logging.Formatter(DETAILED_FORMAT))
+                handler.setFormatter(LogFormatter(DETAILED_FORMAT))
                 handler.filters.clear()
 
 

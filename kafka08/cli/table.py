@@ -10,8 +10,8 @@ from typing import Final
 
 import click
 
-from kafka08.cli.printable import printable
 from kafka08.cli.stderr_logging import wanted_colour
+from kafka08.printable import printable
 
 ELLIPSIS: Final = "…"
 GAP: Final = "  "

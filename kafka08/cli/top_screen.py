@@ -10,7 +10,6 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from kafka08.cli.printable import printable
 from kafka08.exporter.summary import (
     BrokerRow,
     GroupPartitionRow,
@@ -19,6 +18,7 @@ from kafka08.exporter.summary import (
     TopicRow,
 )
 from kafka08.listing import counted
+from kafka08.printable import printable
 from kafka08.structs import NOT_REGISTERED
 
 BROKERS, TOPICS, GROUPS, LOGS = "brokers", "topics", "groups", "logs"

@@ -25,6 +25,7 @@ from kafka08.cli.topic_offsets import offsets
 from kafka08.client import parse_bootstrap
 from kafka08.config import INT_MAX, parse_overrides
 from kafka08.listing import counted
+from kafka08.printable import printable_lines
 from kafka08.structs import TopicPartition
 
 SHORT_MAX = 2**15 - 1
@@ -181,7 +182,7 @@ def describe(
         return
     lines = list(describe_lines(topics, **filters, live_brokers=live))
     for line in lines:
-        click.echo(line)
+        click.echo(printable_lines(line))
     if not lines and any(filters.values()):
         what = "partition is selected" if by_partition else "topic has overrides"
         click.echo(f"No {what} among {counted(len(topics), 'topic')}.", err=True)

@@ -1,12 +1,14 @@
-"""Text of a cluster for a terminal."""
+"""Text of a cluster for a terminal or a log."""
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from kafka08.cli.printable import printable, printable_lines
 from kafka08.cli.stderr_logging import show
 from kafka08.cli.table import layout
+from kafka08.printable import LogFormatter, printable, printable_lines
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\u202e\r\x9b31m"
 
@@ -37,3 +39,21 @@ def test_a_result_changes_nothing_in_the_terminal(capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert all(line.isprintable() for line in said.splitlines())
     assert said.endswith("\n  Why: x\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n[2026-01-01] ERROR forged", "a\r\x1b[2J", "a\u2028b", "a\x85b"]
+)
+def test_a_peer_writes_no_entry_of_its_own_into_a_log(text: str) -> None:
+    """A name in a message, or in the message of a traceback, stays in its entry: further lines are
+    indented, and the rest that a terminal or a reader of lines acts on is escaped."""
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        failure = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("n", logging.ERROR, "f", 1, "client %s", (text,), failure)
+    first, *others = LogFormatter("[now] %(message)s").format(record).splitlines()
+    assert first.startswith("[now] client a")
+    assert others
+    assert all(line.startswith("  ") for line in others)
+    assert all(line.isprintable() for line in [first, *others])
