@@ -75,7 +75,7 @@ cdef bint append_checked(SegmentTail tail, object data, int64_t now_ms) except -
     try:
         if view.len >= GIL_RELEASE_BYTES:
             return False
-        walk_set(<uint8_t*>view.buf, view.len, tail.max_entry_bytes, True, -1, &walk)
+        walk_set(<uint8_t*>view.buf, view.len, MAX_SET_BYTES, True, -1, &walk)
         return (
             walk.fault == SOUND
             and walk.count

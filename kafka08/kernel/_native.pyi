@@ -53,7 +53,6 @@ def find_position(tail: SegmentTail, position: int, target_offset: int) -> int: 
 def scan_timestamp(data: Buffer, target_ms: int) -> ScanResult: ...
 def recover(
     data: Buffer,
-    max_entry_bytes: int,
     index_interval: int,
     since_last_index: int,
     max_timestamp_ms: int = -1,

@@ -87,7 +87,7 @@ class SegmentTail:
     segment_bytes, age_max_ms        the segment's largest size, and its largest age since
                              `first_ms`, a timestamp, or if that is negative since `created_ms`;
                              beyond these a new segment begins
-    max_entry_bytes          the largest message, with its offset and size
+    max_entry_bytes          the largest message that a producer may send, with its offset and size
     rules                    the topic's rules for messages; None: magic 0, by the rules of 0.8
     index_interval_bytes     an index entry is due once more bytes than this follow the last one
     min_in_sync              in-sync replicas that acks -1 needs; -1: LeaderState.reached_in_sync

@@ -15,7 +15,7 @@ from kafka08.kernel._python_append import (
 )
 from kafka08.kernel._python_requests import read_fetched
 from kafka08.kernel._python_sets import validate
-from kafka08.kernel.types import Buffer
+from kafka08.kernel.types import MAX_SET_BYTES, Buffer
 
 OFFSET: Final = Struct(">q")
 
@@ -122,7 +122,7 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> bool:
     if not tail.takes_plain_sets or tail.is_full or not tail.size or len(data) >= LARGE_BYTES:
         return False
     try:
-        summary = validate(data, tail.max_entry_bytes)
+        summary = validate(data, MAX_SET_BYTES)
     except ValueError:
         return False
     return (

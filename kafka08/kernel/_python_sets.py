@@ -233,7 +233,6 @@ def check_base_offset(base_offset: int, size: int) -> None:
 
 def recover(
     data: Buffer,
-    max_entry_bytes: int,
     index_interval: int,
     since_last_index: int,
     max_timestamp_ms: int = NO_TIMESTAMP,
@@ -250,11 +249,9 @@ def recover(
     time_points: list[tuple[int, int]] = []
     valid_bytes = count = 0
     last_offset = -1
-    error: CorruptMessage | EntryTooLarge | None = None
+    error: CorruptMessage | None = None
     try:
         for position, offset, size in walk(view):
-            if size > max_entry_bytes:
-                raise EntryTooLarge(position, size, max_entry_bytes)
             check_crc(view, position, offset, size)
             timestamp_ms = timestamp_of(view, position)
             if timestamp_ms > max_timestamp_ms:
@@ -268,7 +265,7 @@ def recover(
             valid_bytes += size
             last_offset = offset
             count += 1
-    except (CorruptMessage, EntryTooLarge) as found:
+    except CorruptMessage as found:
         error = found
     return RecoverResult(
         valid_bytes,

@@ -280,7 +280,7 @@ cdef bint add_point(Recovery* state, const uint8_t* entry, const Walk* walk) noe
 
 
 cdef bint recover_set(
-    const uint8_t* data, Py_ssize_t size, int64_t max_entry_bytes, Walk* walk, Recovery* state
+    const uint8_t* data, Py_ssize_t size, Walk* walk, Recovery* state
 ) noexcept nogil:
     # Like walk_set, with index points, without numbering and codecs. False if memory runs out. `walk`
     # starts with the largest timestamp so far.
@@ -294,9 +294,6 @@ cdef bint recover_set(
             walk.fault = BAD_SIZE
             return True
         if message_size > size - walk.size - ENTRY_HEADER_BYTES:
-            return True
-        if message_size + ENTRY_HEADER_BYTES > max_entry_bytes:
-            walk.fault = OVERSIZE
             return True
         if not check_crc(entry, message_size, &walk.stored_crc, &walk.computed_crc):
             walk.fault = BAD_CRC
@@ -314,7 +311,7 @@ cdef bint recover_set(
 
 
 def recover(
-    data, int64_t max_entry_bytes, int64_t index_interval, int64_t since_last_index,
+    data, int64_t index_interval, int64_t since_last_index,
     int64_t max_timestamp_ms=NO_TIMESTAMP, int64_t max_timestamp_offset=-1,
 ):
     cdef Py_buffer view
@@ -328,9 +325,7 @@ def recover(
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
         with nogil:
-            enough_memory = recover_set(
-                <const uint8_t*>view.buf, view.len, max_entry_bytes, &walk, &state
-            )
+            enough_memory = recover_set(<const uint8_t*>view.buf, view.len, &walk, &state)
         if not enough_memory:
             raise MemoryError
         points = [
@@ -344,7 +339,7 @@ def recover(
     finally:
         free(state.points)
         PyBuffer_Release(&view)
-    error = None if walk.fault == SOUND else walk_error(&walk, max_entry_bytes)
+    error = None if walk.fault == SOUND else walk_error(&walk, MAX_SET_BYTES)
     return RecoverResult(
         walk.size, walk.last_offset, walk.count, points, state.since_last_index, error,
         time_points, walk.max_timestamp_ms, walk.max_timestamp_offset,

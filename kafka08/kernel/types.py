@@ -71,7 +71,7 @@ XERIAL_HEADER: Final = Struct(">8sii")
 XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_SIZE: Final = Struct(">i")
 """Before each raw block of that stream."""
-INTERFACE: Final = 27
+INTERFACE: Final = 28
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
@@ -221,7 +221,7 @@ class RecoverResult:
     count: int
     index_points: list[tuple[int, int, int]]
     since_last_index: int
-    error: CorruptMessage | EntryTooLarge | None
+    error: CorruptMessage | None
     time_points: list[tuple[int, int]]
     max_timestamp_ms: int
     max_timestamp_offset: int

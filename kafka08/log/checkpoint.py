@@ -12,6 +12,7 @@ Source: kafka.server.OffsetCheckpoint 0.8.2.2.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -32,6 +33,8 @@ from kafka08.log.files import (
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
+
+logger = logging.getLogger(__name__)
 
 VERSION: Final = 0
 
@@ -60,8 +63,8 @@ class OffsetCheckpoint:
         create_file(self._disk, self.path)
 
     def read_offsets(self, in_turns: InTurns = iter) -> dict[TopicPartition, int]:
-        """The entries; CorruptLog if the file is not a checkpoint (this stops a broker's start).
-        `in_turns` goes through the lines: there may be one for each of thousands of partitions."""
+        """The entries; CorruptLog if the file is not a checkpoint. `in_turns` goes through the
+        lines: there may be one for each of thousands of partitions."""
         if not exists(self._disk, self.path):
             return {}
         text = read_file(self._disk, self.path).decode("utf-8", "replace")
@@ -69,6 +72,15 @@ class OffsetCheckpoint:
             return parse(text, in_turns)
         except ValueError as error:
             raise CorruptLog(f"{self.path} is not an offset checkpoint: {error}") from None
+
+    def read_or_reset(self, without: str, in_turns: InTurns = iter) -> dict[TopicPartition, int]:
+        """Like `read_offsets`, but no entries if the file is not a checkpoint, with a warning.
+        `without` completes it: what follows from that."""
+        try:
+            return self.read_offsets(in_turns)
+        except CorruptLog as error:
+            logger.warning("%s; %s", error, without)
+            return {}
 
     read = renamed("OffsetCheckpoint.read", read_offsets)
 

@@ -126,7 +126,7 @@ class CleanedSegment:
         while position < len(survivors):
             rest = survivors[position:]
             found = kernel.recover(
-                rest, INT_MAX, self._index_interval_bytes, self._since_index, *self._largest
+                rest, self._index_interval_bytes, self._since_index, *self._largest
             )
             for (at, offset, codec), time in zip(
                 found.index_points, found.time_points, strict=True

@@ -6,19 +6,15 @@ offsets of segments, since 0.8.2.2's cleaner dies of others. Source: kafka.log.L
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kafka08.errors import CorruptLog
 from kafka08.log import crashpoints
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.names import CLEANER_CHECKPOINT
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
-
-logger = logging.getLogger(__name__)
 
 
 class CleanerPoints:
@@ -37,7 +33,10 @@ class CleanerPoints:
         self._files = {
             path: OffsetCheckpoint(path / CLEANER_CHECKPOINT, crash, disk) for path in directories
         }
-        self._points = {path: _read(file) for path, file in self._files.items()}
+        self._points = {
+            path: file.read_or_reset("its compacted logs are cleaned again from their start")
+            for path, file in self._files.items()
+        }
         self._left: dict[Path, set[TopicPartition]] = {path: set() for path in directories}
         """Deleted logs with points still in the files."""
 
@@ -94,11 +93,3 @@ class CleanerPoints:
     def _write(self, directory: Path) -> None:
         self._files[directory].write(self._points[directory])
         self._left[directory].clear()
-
-
-def _read(file: OffsetCheckpoint) -> dict[TopicPartition, int]:
-    try:
-        return file.read_offsets()
-    except CorruptLog as error:
-        logger.warning("%s; its compacted logs are cleaned again from their start", error)
-        return {}

@@ -12,12 +12,7 @@ from typing import Any, Final, Self
 
 from kafka08 import kernel
 from kafka08.config import LONG_MAX
-from kafka08.errors import (
-    InvalidMessage,
-    MessageSetSizeTooLarge,
-    MessageSizeTooLarge,
-    UnknownError,
-)
+from kafka08.errors import InvalidMessage, UnknownError
 from kafka08.kernel.types import MAGIC_POSITION, Buffer, Rules
 from kafka08.levels import Level
 from kafka08.protocol import compression, message_set, validation
@@ -37,7 +32,7 @@ class LogConfig:
 
     level                  decides which keys exist and what they mean
     segment_bytes          a segment that would grow above this is rolled first; also the largest
-                           message set that is accepted
+                           message set that is accepted of a producer
     segment_ms             a non-empty segment is rolled by the first append after this age
     segment_jitter_ms      up to this much is subtracted from segment_ms, drawn per segment
     segment_index_bytes    size an active index is pre-allocated to; a full index rolls
@@ -46,7 +41,8 @@ class LogConfig:
     flush_ms               fsync when the last flush is this long ago (LONG_MAX: never)
     retention_ms           segments that are older are deleted; see retention_limit_ms
     retention_bytes        size a log is cut back to, from its oldest segment (negative: unlimited)
-    max_message_bytes      largest entry, its 12-byte header included
+    max_message_bytes      largest entry that is accepted of a producer, its 12-byte header
+                           included; what is stored, here or at a leader, has no limit
     cleanup_policy         "delete", "compact" or, from 0.10.2 on, both. 0.8: any other value means
                            "compact"
     delete_retention_ms, min_cleanable_dirty_ratio, min_compaction_lag_ms      read by the cleaner
@@ -226,14 +222,12 @@ class LogConfig:
 
     def check_fetched(self, data: Buffer, log_end_offset: int, name: str) -> kernel.SetSummary:
         """The summary of a set that a follower fetched for its `log_end_offset`, without an entry
-        that is cut. InvalidMessage (CRC, size, or offsets that do not ascend from there on),
-        MessageSizeTooLarge or MessageSetSizeTooLarge, each with the log's `name`."""
+        that is cut. InvalidMessage (CRC, size, or offsets that do not ascend from there on) with
+        the log's `name`. No limit applies: what the leader has stored was accepted once."""
         try:
-            summary = kernel.validate(data, self.max_message_bytes)
+            summary = kernel.validate(data, message_set.NO_LIMIT)
         except kernel.CorruptMessage as error:
             raise InvalidMessage(f"{name}: {error}") from error
-        except kernel.EntryTooLarge as error:
-            raise MessageSizeTooLarge(f"{name}: {error}") from error
         except kernel.UnknownCodec as error:
             raise UnknownError(f"{name}: {error}") from error
         if not summary.count:
@@ -242,10 +236,6 @@ class LogConfig:
             raise InvalidMessage(
                 f"{name}: out of order offsets {summary.first_offset} to {summary.last_offset} at "
                 f"log end offset {log_end_offset}"
-            )
-        if summary.size > self.segment_bytes:
-            raise MessageSetSizeTooLarge(
-                f"{name}: {summary.size} bytes, segment.bytes is {self.segment_bytes}"
             )
         return summary
 

@@ -31,6 +31,7 @@ from kafka08.log.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     SWAP_SUFFIX,
+    UNSYNCED_SUFFIX,
     base_offset_of,
     index_file,
     segment_files,
@@ -38,6 +39,7 @@ from kafka08.log.names import (
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.segment import LogSegment
 from kafka08.log.time_index import TimestampOffset
+from kafka08.log.unsynced import unsynced_marks
 from kafka08.runtime.disk import Disk, OpenMode
 
 logger = logging.getLogger(__name__)
@@ -48,12 +50,14 @@ OpenSegment = Callable[[int], LogSegment]
 
 class Loaded(NamedTuple):
     """The segments in order (at least one; none is active yet), the next offset to write, whether
-    the directory had no segment, and the largest timestamp of the last messages."""
+    the directory had no segment, the largest timestamp of the last messages, and the marks of
+    UnsyncedChanges."""
 
     segments: list[LogSegment]
     log_end_offset: int
     is_new: bool
     largest: TimestampOffset
+    unsynced_marks: list[int]
 
 
 def load_segments(
@@ -62,22 +66,18 @@ def load_segments(
     *,
     recovery_point: int,
     clean_shutdown: bool,
-    max_message_bytes: int,
     index_bytes: int,
-    may_have_gaps: bool,
     disk: Disk,
 ) -> Loaded:
     """Open every segment; check and repair those that may be damaged.
 
     These are: all from the one with `recovery_point` on (none after a clean shutdown), any whose
     index is missing or wrong, and an active one whose tail is not whole. If an unflushed segment is
-    truncated, or ends before the next one starts, those after it are deleted.
-
-    may_have_gaps   offsets may be missing between segments: the log is or was compacted
-
-    A power failure may leave the name of a rolled segment, with an older size of the one before it.
-    0.8.2.2 keeps both then, and with them a gap in the offsets.
+    truncated, or has lost its end, those after it are deleted. It has lost its end if a mark of
+    UnsyncedChanges is above it: offsets may also be missing because the log, or its leader's, was
+    compacted once, whatever its configuration says today. 0.8.2.2 keeps each gap.
     """
+    marks = unsynced_marks(disk, directory)
     _finish_interrupted(disk, directory)
     bases = _base_offsets(disk, directory)
     without_index = {base for base in bases if not exists(disk, index_file(directory, base))}
@@ -101,12 +101,13 @@ def load_segments(
             logger.warning("Rebuilding index %s: %s", segment.index.path, problem)
         else:
             continue
-        found, cut = _recover(segment, max_message_bytes, index_bytes)
+        is_last = number + 1 == len(segments)
+        next_base = None if is_last else segments[number + 1].base_offset
+        found, cut = _recover(segment, index_bytes, next_base)
         if number < unflushed:
             continue
         end = _end_of(segment, found)
-        next_base = segments[number + 1].base_offset if number + 1 < len(segments) else end
-        if cut or (end < next_base and not may_have_gaps):
+        if cut or (next_base is not None and any(end < mark <= next_base for mark in marks)):
             logger.warning(
                 "Corruption found in segment %d of log %s, truncating to offset %d.",
                 segment.base_offset,
@@ -119,11 +120,11 @@ def load_segments(
             break
     active = segments[-1]
     if found is None:
-        # After a clean stop. A message above a limit that was lowered meanwhile is sound.
-        found = active.check(INT_MAX, from_last_index_entry=True)
-        if found.problem is not None:
-            found, _ = _recover(active, INT_MAX, index_bytes)
-    return Loaded(segments, _end_of(active, found), not bases, found.largest)
+        # After a clean stop.
+        found = active.check(from_last_index_entry=True)
+        if found.problem is not None or found.fixes:
+            found, _ = _recover(active, index_bytes, None)
+    return Loaded(segments, _end_of(active, found), not bases, found.largest, marks)
 
 
 def _end_of(segment: LogSegment, found: Recovered) -> int:
@@ -131,10 +132,16 @@ def _end_of(segment: LogSegment, found: Recovered) -> int:
     return max(found.last_offset + 1, segment.base_offset)
 
 
-def _recover(
-    segment: LogSegment, max_message_bytes: int, index_bytes: int
-) -> tuple[Recovered, int]:
-    found = segment.check(max_message_bytes)
+def _recover(segment: LogSegment, index_bytes: int, next_base: int | None) -> tuple[Recovered, int]:
+    found = segment.check(end_offset=next_base)
+    for position, offset in found.fixes.items():
+        logger.warning(
+            "A message of log segment %s at byte offset %d has an offset that contradicts its "
+            "neighbours, setting it to %d.",
+            segment.log_path,
+            position,
+            offset,
+        )
     if found.problem is not None:
         logger.warning(
             "Found invalid messages in log segment %s at byte offset %d: %s.",
@@ -157,6 +164,8 @@ def _delete_after(segments: list[LogSegment], number: int) -> None:
 def _finish_interrupted(disk: Disk, directory: Path) -> None:
     """Finish deletes and swaps that a crash interrupted, undo unfinished compactions."""
     for path in files_in(disk, directory):
+        if path.name.endswith(UNSYNCED_SUFFIX):
+            continue  # the first flush removes it
         if path.name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)):
             remove(disk, path)
         elif path.name.endswith(SWAP_SUFFIX):
@@ -179,9 +188,7 @@ def _remove_replaced(disk: Disk, directory: Path, swap: Path) -> None:
     file = open_file(disk, swap, OpenMode.READ)
     size = file_size(file, swap)
     with storage_errors("read", swap):
-        last_offset = recover_messages(
-            file, size, max_entry_bytes=INT_MAX, index_interval_bytes=INT_MAX
-        ).last_offset
+        last_offset = recover_messages(file, size, index_interval_bytes=INT_MAX).last_offset
     for base_offset in _base_offsets(disk, directory):
         if base_offset_of(swap) < base_offset <= last_offset:
             logger.info("Deleting segment %d, which %s replaces.", base_offset, swap)

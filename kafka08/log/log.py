@@ -49,6 +49,7 @@ from kafka08.log.time_search import TimeSearch
 from kafka08.log.unsynced import UnsyncedChanges
 from kafka08.metrics import Timings
 from kafka08.protocol import message_set
+from kafka08.protocol.message_set import NO_LIMIT
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
@@ -69,7 +70,6 @@ class Log:
     clock            wall time, for segment ages and flush intervals
     recovery_point   everything below is known to be on disk and is not checked again
     clean_shutdown   the last owner closed the log; only its very end is checked
-    was_cleaned      the cleaner has worked on it, so offsets may be missing between segments
     disk             the file system
     background       runs fsync and delayed deletes
     draw_jitter      random source of segment.jitter.ms
@@ -94,7 +94,6 @@ class Log:
         disk: Disk = SYSTEM_DISK,
         recovery_point: int = 0,
         clean_shutdown: bool = False,
-        was_cleaned: bool = False,
         background: Background | None = None,
         draw_jitter: DrawJitter = no_jitter,
         crash: crashpoints.CrashPoint = crashpoints.never,
@@ -112,7 +111,6 @@ class Log:
         self._closed = False
         self.sealed_changes = 0
         self.is_being_cleaned = False
-        self._unsynced = UnsyncedChanges(disk, self.directory)
         self.last_flush_ms = clock.time_ms()
         self.flush_times = Timings()
         """The durations of its fsyncs in ms; a LogManager has one for all of its logs."""
@@ -122,11 +120,10 @@ class Log:
             self._open_segment,
             recovery_point=recovery_point,
             clean_shutdown=clean_shutdown,
-            max_message_bytes=config.max_message_bytes,
             index_bytes=config.segment_index_bytes,
-            may_have_gaps=config.compact or was_cleaned,
             disk=disk,
         )
+        self._unsynced = UnsyncedChanges(disk, self.directory, loaded.unsynced_marks)
         # The former process may have been killed before it had synced what it had cut.
         self._unsynced.was_cut = not (clean_shutdown or loaded.is_new)
         log_end_offset = loaded.log_end_offset
@@ -278,16 +275,27 @@ class Log:
 
     def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
         """Append a set that was fetched from the leader, with its offsets, without a partial last
-        entry.
+        entry. One that is larger than segment.bytes goes into several segments.
 
-        Raises InvalidMessage (CRC, size, or offsets that do not ascend from the LEO on),
-        MessageSizeTooLarge or MessageSetSizeTooLarge with nothing appended, and StorageError.
+        Raises InvalidMessage (CRC, size, or offsets that do not ascend from the LEO on) with
+        nothing appended, and StorageError.
         """
-        config = self.config
-        summary = config.check_fetched(message_set_data, self.log_end_offset, self.name)
+        summary = self._config.check_fetched(message_set_data, self.log_end_offset, self.name)
         if not summary.count:
             return NOTHING_APPENDED
-        active = self.active_segment
+        first_offset = self.log_end_offset
+        if summary.size <= self._config.segment_bytes:
+            self._append_fetched(message_set_data, summary, flush)
+        else:
+            for piece in message_set.pieces(message_set_data, self._config.segment_bytes):
+                self._append_fetched(piece, kernel.validate(piece, NO_LIMIT, False), flush)
+        return AppendInfo(first_offset, summary.last_offset, summary.count, summary.size)
+
+    def _append_fetched(
+        self, message_set_data: Buffer, summary: kernel.SetSummary, flush: bool
+    ) -> None:
+        """Append a checked set as a follower."""
+        config, active = self._config, self.active_segment
         first_offset, last_offset = self.log_end_offset, summary.last_offset
         if active.size and last_offset - active.base_offset > INT_MAX:
             # The indexes store offsets relative to the base in 32 bits. No message may be below it.
@@ -297,7 +305,6 @@ class Log:
         data = memoryview(message_set_data)[: summary.size]
         now_ms = self._clock.time_ms()
         self._write(data, summary.size, first_offset, summary, now_ms, flush)
-        return AppendInfo(first_offset, last_offset, summary.count, summary.size)
 
     def may_owe_flush(self, message_set_data: Buffer) -> bool:
         """Whether an append of this set may make an fsync by flush.messages due; a compressed one
@@ -367,6 +374,7 @@ class Log:
                 remove(self.disk, path)
         self.active_segment.seal()
         self._crash(crashpoints.ROLL_SEALED)
+        self._unsynced.mark_roll(self.log_end_offset)
         self._add_segment(base_offset)
         self._crash(crashpoints.ROLL_CREATED)
         logger.info("Rolled new log segment for '%s' at offset %d.", self.name, base_offset)
@@ -440,17 +448,18 @@ class Log:
     def begin_flush(self) -> PendingFlush | None:
         """An fsync of everything below the LEO that is not on disk yet; None if everything is."""
         up_to = self.log_end_offset
-        if up_to <= self.recovery_point and not self._unsynced.was_cut:
+        unsynced = self._unsynced
+        if up_to <= self.recovery_point and not (unsynced.was_cut or unsynced.has_marks):
             return None
-        end = None if self._unsynced.was_cut else up_to
+        end = None if unsynced.was_cut else up_to
         files = self._segments.files_to_sync(self.recovery_point, end)
-        files += self._unsynced.directories()
-        began, before = self._clock.monotonic(), self._unsynced.counts()
+        files += unsynced.directories()
+        began, before = self._clock.monotonic(), unsynced.counts()
 
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
             self.flush_times.add((self._clock.monotonic() - began) * 1000)
-            if self._unsynced.complete(before) and up_to > self.recovery_point:
+            if unsynced.complete(before) and up_to > self.recovery_point:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
 
@@ -489,6 +498,8 @@ class Log:
         """
         start = self._segments.number_of_adjacent(old)
         assert old[0].base_offset == cleaned.base_offset, f"{self.name}: {old[0]} is not the first"
+        if self._unsynced.has_marks:
+            self.flush()  # the swap leaves a gap, which would count as a loss
         cleaned.begin_swap()
         self._delete_segments(start, start + len(old))
         cleaned.finish_swap()
@@ -496,6 +507,8 @@ class Log:
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything at or above `offset`, which becomes the LEO unless that is lower already.
+        A wrapper around it is dropped as a whole: then the LEO is the end of the last entry that
+        stays. (In 0.8.2.2 it is `offset`, and messages that were in the wrapper are never copied.)
 
         The recovery point moves down with it and must be checkpointed before the next append:
         LogManager.truncate_to does both. CorruptLog, with nothing dropped, if the position cannot
@@ -513,7 +526,10 @@ class Log:
             self.truncate_fully_and_start_at(offset)
             return
         keep = self._segments.number_of(offset) + 1
-        position = self._segments.segment_of(offset).position_of(offset)
+        segment = self._segments.segment_of(offset)
+        position = segment.position_of(offset)
+        if position is not None and segment.begins_wrapper(position):
+            offset = segment.end_offset_before(position, offset)
         self._unsynced.begin_truncation()
         if keep < len(self._segments):
             self.sealed_changes += 1

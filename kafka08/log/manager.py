@@ -16,8 +16,10 @@ from typing import Final, TypeVar
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConfigError, CorruptLog, StorageError
+from kafka08.levels import Level
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline
+from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.cleaner_points import CleanerPoints
 from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
@@ -178,8 +180,8 @@ class LogManager:
 
     def _load_jobs(self, directory: LogDirectory) -> Iterator[tuple[Path, LoadJob]]:
         """The directory of each log with its job. `pause` is called periodically."""
-        recovery_points = self._checkpointed[directory.path] = (
-            directory.recovery_points.read_offsets(self._in_turns)
+        recovery_points = self._checkpointed[directory.path] = self.read_checkpoint(
+            directory.recovery_points, "every segment there is recovered, as if it were unflushed"
         )
         if directory.was_clean:
             logger.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
@@ -191,6 +193,13 @@ class LogManager:
             self._check_unique(directory, path, topic_partition)
             recovery_point = recovery_points.get(topic_partition, 0)
             yield path, self._load_job(path, recovery_point, directory.was_clean)
+
+    def read_checkpoint(self, file: OffsetCheckpoint, without: str) -> dict[TopicPartition, int]:
+        """The entries of a checkpoint file. From 0.9 on one that is damaged has none; `without`
+        says what follows. 0.8: CorruptLog, which stops the broker's start."""
+        if self._default_config.level < Level.V0_9_0:
+            return file.read_offsets(self._in_turns)
+        return file.read_or_reset(without, self._in_turns)
 
     def _refuse_newer_formats(self, paths: Collection[Path]) -> None:
         """ConfigError for a log with magic 1 where the broker stores magic 0: its consumers could
@@ -460,7 +469,6 @@ class LogManager:
             disk=self.disk,
             recovery_point=recovery_point,
             clean_shutdown=clean_shutdown,
-            was_cleaned=self.cleaner_points.get(path.parent, topic_partition) is not None,
             background=self._background,
             draw_jitter=self._draw_jitter,
             crash=self._crash,

@@ -9,6 +9,7 @@
         00000000000000000042.timeindex          sparse map timestamp → offset (0.10.1)
         *.deleted                               not in the log any more, removed later
         *.cleaned, *.swap                       a compaction in progress
+        00000000000000000042.unsynced.deleted   ours: those before 42 may not be on disk
     <log.dir>/<topic>-<partition>.<32 hex digits>-delete/
                                                 a deleted partition, removed later (from 0.10.2 on)
 
@@ -32,6 +33,8 @@ INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
+UNSYNCED_SUFFIX: Final = ".unsynced" + DELETED_SUFFIX
+"""A JVM broker deletes such a file at its start, and so a mark that it does not keep."""
 
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
@@ -67,6 +70,12 @@ def segment_files(directory: Path, base_offset: int) -> tuple[Path, ...]:
         index_file(directory, base_offset),
         time_index_file(directory, base_offset),
     )
+
+
+def unsynced_mark(directory: Path, end_offset: int) -> Path:
+    """The path of the mark that a roll at `end_offset` leaves until its flush; see
+    UnsyncedChanges."""
+    return directory / f"{end_offset:020d}{UNSYNCED_SUFFIX}"
 
 
 def base_offset_of(path: Path) -> int:

@@ -2,26 +2,34 @@
 
 Works on an open file and plain numbers, in kernel calls of at most one chunk, so it may run in a
 native thread while other threads recover other logs. Source: kafka.log.LogSegment.recover 0.8.2.2
-and
-0.10.2.2.
+and 0.10.2.2.
 """
 
 from __future__ import annotations
 
-import itertools
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX
-from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES, NO_TIMESTAMP
+from kafka08.kernel.types import (
+    CRC_END,
+    ENTRY_HEADER,
+    ENTRY_HEADER_BYTES,
+    NO_TIMESTAMP,
+    RecoverResult,
+)
+from kafka08.log.entry_offsets import OFFSET, OFFSET_BYTES, OffsetFixes
 from kafka08.log.offset_index import IndexEntry
 from kafka08.log.time_index import TimestampOffset
 from kafka08.protocol import compression, message_set
 from kafka08.runtime.disk import File
 
 CHUNK_BYTES: Final = 1 << 20
+CRC_BYTES: Final = 4
+FALL: Final = "offsets do not ascend"
 
 
 class Recovered(NamedTuple):
@@ -33,6 +41,7 @@ class Recovered(NamedTuple):
     problem        why the bytes after valid_bytes are not an entry; None if there are none
     time_entries   for each entry of the index, that of the time index: the largest timestamp so far
     largest        the largest timestamp and its offset; NO_TIMESTAMP and -1 if there is none
+    fixes          position of a valid entry whose offset on disk is wrong → the right one
     """
 
     valid_bytes: int
@@ -41,57 +50,106 @@ class Recovered(NamedTuple):
     problem: str | None
     time_entries: list[TimestampOffset]
     largest: TimestampOffset
+    fixes: Mapping[int, int]
 
 
 def recover_messages(
     file: File,
     size: int,
     *,
-    max_entry_bytes: int,
     index_interval_bytes: int,
     start: int = 0,
     lowest_offset: int = 0,
+    end_offset: int | None = None,
 ) -> Recovered:
     """Check the first `size` bytes of a message file from the entry at `start` on.
 
-    An entry ends the valid part if it is cut short, fails its CRC, exceeds `max_entry_bytes`, or
-    if its offset does not ascend (from `lowest_offset` on): 0.8.2.2 checks offsets only where it
-    adds an index entry, and then empties the whole segment. Raises OSError.
+    An entry ends the valid part if it is cut short, fails its CRC, or has an offset that does not
+    ascend (from `lowest_offset` on, below `end_offset` if that is known): 0.8.2.2 checks offsets
+    only where it adds an index entry, and then empties the whole segment. But no CRC covers an
+    offset. So a sound entry between two others with a wrong one counts as valid, with the right one
+    (OffsetFixes). Raises OSError.
+
+    No limit of today's configuration applies: it may have been higher when a message was stored.
     """
+    found = _recover(file, size, index_interval_bytes, start, lowest_offset, {})
+    falls = found.problem == FALL
+    if end_offset is None and found.valid_bytes > start:
+        end_offset = OFFSET.unpack(file.pread(OFFSET_BYTES, start))[0] + INT_MAX + 1
+    if falls or (end_offset is not None and found.last_offset >= end_offset):
+        end = size if falls else found.valid_bytes
+        fixes = OffsetFixes(file, end, lowest_offset, end_offset).find(start, CHUNK_BYTES)
+        if fixes:
+            found = _recover(file, size, index_interval_bytes, start, lowest_offset, fixes)
+            kept = {at: offset for at, offset in fixes.items() if at < found.valid_bytes}
+            found = found._replace(fixes=kept)
+    return found
+
+
+def _recover(
+    file: File,
+    size: int,
+    index_interval_bytes: int,
+    start: int,
+    lowest_offset: int,
+    fixes: Mapping[int, int],
+) -> Recovered:
     index: list[IndexEntry] = []
     times: list[TimestampOffset] = []
     largest = TimestampOffset(NO_TIMESTAMP, -1)
     position, last_offset, since_last_index = start, -1, 0
     buffer = memoryview(bytearray(max(1, min(CHUNK_BYTES, size - start))))
+
+    def result(valid_bytes: int, problem: str | None) -> Recovered:
+        return Recovered(valid_bytes, last_offset, index, problem, times, largest, {})
+
     while position < size:
         length = file.pread_into(buffer[: size - position], position)
         chunk = buffer[:length]
-        found = kernel.recover(
-            chunk, max_entry_bytes, index_interval_bytes, since_last_index, *largest
-        )
+        _put(chunk, position, fixes)
+        found = kernel.recover(chunk, index_interval_bytes, since_last_index, *largest)
         fall = _first_fall(chunk[: found.valid_bytes], max(last_offset + 1, lowest_offset))
-        bad = _extend_index(index, chunk, position, found.index_points, fall)
-        times += itertools.starmap(TimestampOffset, found.time_points[: len(index) - len(times)])
+        bad = _extend_index(index, times, chunk, position, found, fall)
         if bad is not None:
-            before = kernel.recover(chunk[:bad], max_entry_bytes, index_interval_bytes, 0, *largest)
-            last = before.last_offset if before.count else last_offset
+            before = kernel.recover(chunk[:bad], index_interval_bytes, 0, *largest)
+            last_offset = before.last_offset if before.count else last_offset
             largest = TimestampOffset(before.max_timestamp_ms, before.max_timestamp_offset)
-            problem = "offsets do not ascend"
-            return Recovered(position + bad, last, index, problem, times, largest)
+            return result(position + bad, FALL)
         largest = TimestampOffset(found.max_timestamp_ms, found.max_timestamp_offset)
         position += found.valid_bytes
         since_last_index = found.since_last_index
         last_offset = found.last_offset if found.count else last_offset
         if found.error is not None:
-            problem = str(found.error.args[-1])
-            return Recovered(position, last_offset, index, problem, times, largest)
+            return result(position, str(found.error.args[-1]))
         if not found.count:
             needed = entry_bytes(chunk)
-            if needed is None or needed > max_entry_bytes or position + needed > size:
-                problem = "the last entry is not whole"
-                return Recovered(position, last_offset, index, problem, times, largest)
+            if needed is None or position + needed > size:
+                return result(position, "the last entry is not whole")
+            if not _crc_is_right(file, position, needed, buffer):
+                return result(position, "the crc of a large entry is wrong")
             buffer = memoryview(bytearray(needed))
-    return Recovered(position, last_offset, index, None, times, largest)
+    return result(position, None)
+
+
+def _put(chunk: memoryview, start: int, fixes: Mapping[int, int]) -> None:
+    """Write the right offsets into a chunk that begins at `start` in the file."""
+    for at, offset in fixes.items():
+        if start <= at <= start + len(chunk) - OFFSET_BYTES:
+            OFFSET.pack_into(chunk, at - start, offset)
+
+
+def _crc_is_right(file: File, position: int, size: int, buffer: memoryview) -> bool:
+    """Whether an entry that is larger than `buffer` has its CRC: memory for it is only allocated
+    then, because its size field may be damaged."""
+    stored = int.from_bytes(file.pread(CRC_BYTES, position + CRC_END - CRC_BYTES))
+    at, crc = position + CRC_END, 0
+    while at < position + size:
+        length = file.pread_into(buffer[: position + size - at], at)
+        if not length:
+            return False
+        crc = kernel.crc32(buffer[:length], crc)
+        at += length
+    return stored == crc
 
 
 def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
@@ -120,27 +178,28 @@ def entry_bytes(chunk: memoryview) -> int | None:
 
 def _extend_index(
     index: list[IndexEntry],
+    times: list[TimestampOffset],
     chunk: memoryview,
     start: int,
-    points: list[tuple[int, int, int]],
+    found: RecoverResult,
     fall: int | None,
 ) -> int | None:
-    """Add the index entries of a chunk that starts at `start` in the file, up to `fall`.
+    """Add the entries of both indexes for a chunk that starts at `start` in the file, up to `fall`.
 
-    A wrapper is indexed by its first inner offset. Returns the position in the chunk of the first
-    one that does not ascend or cannot be decompressed; else `fall`.
+    A wrapper is indexed by its first inner offset; one that cannot be decompressed, or contains too
+    much, by nothing: its CRC is right, so it is what was stored. Returns the position in the chunk
+    of the first one that does not ascend; else `fall`.
     """
-    for at, offset, codec in points:
+    for (at, offset, codec), time in zip(found.index_points, found.time_points, strict=True):
         if fall is not None and at >= fall:
             break
-        if codec:
-            inner = first_inner_offset(chunk[at:])
-            if inner is None:
-                return at
-            offset = inner
-        if index and offset <= index[-1].offset:
+        first_offset = first_inner_offset(chunk[at:]) if codec else offset
+        if first_offset is None:
+            continue
+        if index and first_offset <= index[-1].offset:
             return at
-        index.append(IndexEntry(offset, start + at))
+        index.append(IndexEntry(first_offset, start + at))
+        times.append(TimestampOffset(*time))
     return fall
 
 

@@ -13,8 +13,9 @@ from kafka08 import kernel
 from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN
 from kafka08.errors import CorruptLog, UnknownError
 from kafka08.kernel.types import (
-    ENTRY_HEADER_BYTES,
+    ATTRIBUTES_POSITION,
     MAGIC_POSITION,
+    MAX_SET_BYTES,
     NO_TIMESTAMP,
     TIMESTAMP_BYTES,
     TIMESTAMP_POSITION,
@@ -22,6 +23,7 @@ from kafka08.kernel.types import (
 )
 from kafka08.log import crashpoints
 from kafka08.log.config import LogConfig
+from kafka08.log.entry_offsets import OFFSET
 from kafka08.log.files import (
     file_size,
     modified_ms,
@@ -37,6 +39,7 @@ from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.time_index import TimeIndex, TimestampOffset
 from kafka08.log.time_search import TimeSearch
+from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
@@ -227,6 +230,23 @@ class LogSegment(kernel.SegmentTail):
             raise CorruptLog(f"{self.log_path}: {error}") from error
         return found if found >= 0 else None
 
+    def end_offset_before(self, position: int, offset: int) -> int:
+        """The offset after the last entry that ends at `position`, which `position_of` returned for
+        `offset`. CorruptLog if the entries before cannot be read."""
+        known = self.index.lookup(offset)
+        while known.position >= position > 0:
+            known = self.index.lookup(known.offset - 1)
+        data = self.read_bytes(known.position, position - known.position)
+        try:
+            found = kernel.validate(data, MAX_SET_BYTES, verify_crc=False)
+        except ValueError as error:
+            raise CorruptLog(f"{self.log_path}: {error}") from error
+        return max(self.base_offset, found.last_offset + 1)
+
+    def begins_wrapper(self, position: int) -> bool:
+        """Whether the entry at `position` is compressed."""
+        return message_set.begins_compressed(self.read_bytes(position, ATTRIBUTES_POSITION + 1))
+
     def end_before(self, max_offset: int, offset: int, position: int) -> int:
         """The end position of a slice from `offset`, which is at `position`, without `max_offset`
         and later messages. UnknownError for a `max_offset` below `offset`."""
@@ -278,31 +298,32 @@ class LogSegment(kernel.SegmentTail):
         """The file may be lost, and a power failure may remove the entry that a roll has added, so
         this checks the first message and those after the last index entry. 0.10.2.2 does not check,
         and finds no message with a later timestamp than the last entry's."""
-        tail = self.check(INT_MAX, from_last_index_entry=True).largest.timestamp_ms
+        tail = self.check(from_last_index_entry=True).largest.timestamp_ms
         largest_ms = max(self.timestamp_at(0), tail)
         if largest_ms <= indexed_ms:
             return None
         return f"the time index ends with {indexed_ms}, but a message has timestamp {largest_ms}"
 
-    def check(self, max_message_bytes: int, *, from_last_index_entry: bool = False) -> Recovered:
-        """Read the messages (or those from the last index entry on) and find the valid part.
-        Changes nothing."""
+    def check(
+        self, *, from_last_index_entry: bool = False, end_offset: int | None = None
+    ) -> Recovered:
+        """Read the messages (or those from the last index entry on) and find the valid part. Every
+        offset is below `end_offset`, if that is known. Changes nothing."""
         known = self.index.last if from_last_index_entry else IndexEntry(self.base_offset, 0)
         with storage_errors("recover", self.log_path):
             return recover_messages(
                 self.file,
                 self.size,
-                # 0.8: recovery compares the limit with the size without the 12-byte header.
-                max_entry_bytes=max_message_bytes + ENTRY_HEADER_BYTES,
                 index_interval_bytes=self.index_interval_bytes,
                 start=known.position,
                 lowest_offset=known.offset,
+                end_offset=end_offset,
             )
 
     def repair(self, found: Recovered, index_bytes: int) -> int:
-        """Truncate the messages to the valid part of a full `check` and write its indexes; the
-        segment is sealed afterwards. All is on disk on return, since segments below the recovery
-        point are not checked again. Returns the number of bytes removed."""
+        """Truncate the messages to the valid part of a full `check`, write its fixes of offsets and
+        its indexes; the segment is sealed afterwards. All is on disk on return, since segments
+        below the recovery point are not checked again. Returns the number of bytes removed."""
         for index in self.indexes:
             index.grow(index_bytes)
             index.truncate_to(self.base_offset)
@@ -315,10 +336,13 @@ class LogSegment(kernel.SegmentTail):
         self.seal()
         cut = self.size - found.valid_bytes
         self._cut(found.valid_bytes)
+        with storage_errors("write", self.log_path):
+            for position, offset in found.fixes.items():
+                self.file.pwrite(OFFSET.pack(offset), position)
         with storage_errors("sync", self.log_path):
             for index in self.indexes:
                 index.opened().sync()
-            if cut:
+            if cut or found.fixes:
                 self.file.sync()
         return cut
 
@@ -360,7 +384,6 @@ class LogSegment(kernel.SegmentTail):
             after = recover_messages(
                 self.file,
                 self.size,
-                max_entry_bytes=INT_MAX,
                 index_interval_bytes=INT_MAX,
                 start=start,
             )

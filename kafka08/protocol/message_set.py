@@ -28,9 +28,13 @@ from kafka08.errors import (
 from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
+    ENTRY_HEADER,
+    ENTRY_HEADER_BYTES,
     LENGTH,
     MAGIC_POSITION,
+    MAX_MAGIC,
     MAX_NESTING,
+    MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
     TIMESTAMP_BYTES,
     TIMESTAMP_POSITION,
@@ -120,6 +124,45 @@ def begins_compressed(data: Buffer) -> bool:
     later compressed entry would need that, too, but no known client
     sends a plain one before it."""
     return len(data) > ATTRIBUTES_POSITION and bool(data[ATTRIBUTES_POSITION] & CODEC_MASK)
+
+
+def begins_whole(data: Buffer) -> bool:
+    """Whether the first entry is complete."""
+    if len(data) < ENTRY_HEADER_BYTES:
+        return False
+    return bool(ENTRY_HEADER.unpack_from(data)[1] <= len(data) - ENTRY_HEADER_BYTES)
+
+
+def is_plausible(start: Buffer) -> bool:
+    """Whether the size of the entry that begins here agrees with the lengths of its key and value,
+    as far as they are in `start`. Before its CRC can be checked, this tells a large message from a
+    damaged size."""
+    if len(start) <= MAGIC_POSITION or start[MAGIC_POSITION] > MAX_MAGIC:
+        return False
+    stamp_bytes = TIMESTAMP_BYTES * start[MAGIC_POSITION]
+    key_at = KEY_LENGTH_POSITION + stamp_bytes
+    if len(start) < key_at + LENGTH.size:
+        return False
+    key_and_value = ENTRY_HEADER.unpack_from(start)[1] - MIN_MESSAGE_BYTES - stamp_bytes
+    key_bytes = max(0, LENGTH.unpack_from(start, key_at)[0])
+    value_at = key_at + LENGTH.size + key_bytes
+    if len(start) < value_at + LENGTH.size:
+        return bool(key_bytes <= key_and_value)
+    return bool(key_and_value == key_bytes + max(0, LENGTH.unpack_from(start, value_at)[0]))
+
+
+def pieces(data: Buffer, max_bytes: int) -> Iterator[memoryview]:
+    """The whole entries of a checked set, in pieces of at most `max_bytes`; an entry that is larger
+    is a piece of its own."""
+    view, position = memoryview(data), 0
+    while len(view) - position >= ENTRY_HEADER_BYTES:
+        size = kernel.validate(view[position : position + max_bytes], NO_LIMIT, False).size
+        if not size:
+            size = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack_from(view, position)[1]
+            if size > len(view) - position:
+                return  # the last entry is not whole
+        yield view[position : position + size]
+        position += size
 
 
 def first_timestamp(data: Buffer) -> int:

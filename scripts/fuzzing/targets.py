@@ -181,7 +181,7 @@ def _stamp(one: ModuleType | Any, data: bytes) -> Any:
 
 
 def _recover(one: ModuleType | Any, data: bytes) -> Any:
-    found = one.recover(data, 1 << 16, 30, 10)
+    found = one.recover(data, 30, 10)
     return found.valid_bytes, found.last_offset, found.index_points, repr(found.error)
 
 

@@ -120,7 +120,6 @@ LEFT: dict[str, tuple[tuple[int, int, Buffer], dict[str, Any], dict[str, Any]]] 
     ),
     "a cut entry": ((0, 9, PLAIN[:20]), {}, {}),
     "a bad CRC": ((0, 9, PLAIN[:-1] + b"x"), {}, {}),
-    "a message that is too large": ((0, 9, PLAIN), {}, {"max_entry_bytes": 20}),
     "offsets below the end": ((0, 9, PLAIN), {}, {"end_offset": 41}),
     "offsets out of order": ((0, 9, PLAIN + PLAIN), {}, {}),
     "256 KB": (

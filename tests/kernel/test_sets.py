@@ -206,7 +206,7 @@ def test_runs(kernel: ModuleType) -> None:
 def test_recover_stops_at_the_first_broken_entry(kernel: ModuleType) -> None:
     """The bytes before it count as valid; the error has its position."""
     data = plain(THREE, 5)
-    found = kernel.recover(flipped(data, 85), NO_LIMIT, 4096, 0)
+    found = kernel.recover(flipped(data, 85), 4096, 0)
     assert (68, 6, 2) == (found.valid_bytes, found.last_offset, found.count)
     assert isinstance(found.error, CorruptMessage)
     assert found.error.position == 68
@@ -215,28 +215,20 @@ def test_recover_stops_at_the_first_broken_entry(kernel: ModuleType) -> None:
 def test_recover_takes_an_incomplete_entry_for_the_end_of_the_chunk(kernel: ModuleType) -> None:
     """It is no error: the next chunk begins with that entry."""
     data = plain(THREE, 5)
-    found = kernel.recover(data[:-1], NO_LIMIT, 4096, 0)
+    found = kernel.recover(data[:-1], 4096, 0)
     assert (68, 6, None) == (found.valid_bytes, found.last_offset, found.error)
-    found = kernel.recover(data[found.valid_bytes :], NO_LIMIT, 4096, found.since_last_index)
+    found = kernel.recover(data[found.valid_bytes :], 4096, found.since_last_index)
     assert (26, 7, None) == (found.valid_bytes, found.last_offset, found.error)
-
-
-def test_recover_ends_at_an_entry_above_the_limit(kernel: ModuleType) -> None:
-    """After max.message.bytes was lowered, the next unclean start truncates there, as in
-    0.8.2.2."""
-    found = kernel.recover(plain(THREE), 35, 4096, 0)
-    assert found.valid_bytes == 32
-    assert isinstance(found.error, EntryTooLarge)
 
 
 def test_recover_points_of_the_sparse_index(kernel: ModuleType) -> None:
     """An index point comes before an entry once strictly more bytes than the interval lie behind
     the last point."""
     data = plain([(None, b"x" * 74)] * 10, 20) + wrapper(35, b"inner")
-    found = kernel.recover(data, NO_LIMIT, 200, 0)
+    found = kernel.recover(data, 200, 0)
     assert found.index_points == [(300, 23, 0), (600, 26, 0), (900, 29, 0)]
     assert found.since_last_index == len(data) - 900
-    found = kernel.recover(data, NO_LIMIT, 999, 0)
+    found = kernel.recover(data, 999, 0)
     assert found.index_points == [(1000, 35, 1)]
 
 
@@ -244,11 +236,11 @@ def test_recover_in_chunks_finds_the_same_points(kernel: ModuleType) -> None:
     """Positions are relative to the chunk; the distance to the last point is passed from call to
     call."""
     data = plain([(None, b"x" * 74)] * 10, 20)
-    whole = kernel.recover(data, NO_LIMIT, 150, 0)
+    whole = kernel.recover(data, 150, 0)
     points = []
     position = since = 0
     while position < len(data):
-        found = kernel.recover(data[position : position + 250], NO_LIMIT, 150, since)
+        found = kernel.recover(data[position : position + 250], 150, since)
         points += [(position + at, offset, codec) for at, offset, codec in found.index_points]
         position += found.valid_bytes
         since = found.since_last_index
@@ -257,7 +249,7 @@ def test_recover_in_chunks_finds_the_same_points(kernel: ModuleType) -> None:
 
 def test_recover_many_points(kernel: ModuleType) -> None:
     """An interval of 0 gives a point for every entry but the first."""
-    found = kernel.recover(plain([(None, b"x")] * 1000), NO_LIMIT, 0, 0)
+    found = kernel.recover(plain([(None, b"x")] * 1000), 0, 0)
     assert len(found.index_points) == 999
 
 

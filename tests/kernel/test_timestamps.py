@@ -147,14 +147,12 @@ def test_recovery_gives_time_points(kernel: ModuleType) -> None:
         entry(i, None, b"x" * 10, magic=1, timestamp_ms=time)
         for i, time in enumerate((10, 30, 20, 40))
     )
-    found = kernel.recover(first, 1 << 20, 40, 0)
+    found = kernel.recover(first, 40, 0)
     assert [1, 2, 3] == [offset for _, offset, _ in found.index_points]
     assert [(30, 1), (30, 1), (40, 3)] == found.time_points
     assert (40, 3) == (found.max_timestamp_ms, found.max_timestamp_offset)
     later = entry(4, None, b"", magic=1, timestamp_ms=39)
-    found = kernel.recover(
-        later, 1 << 20, 40, 41, found.max_timestamp_ms, found.max_timestamp_offset
-    )
+    found = kernel.recover(later, 40, 41, found.max_timestamp_ms, found.max_timestamp_offset)
     assert ([(40, 3)], 40, 3) == (
         found.time_points,
         found.max_timestamp_ms,
@@ -166,7 +164,7 @@ def test_broken_entry_has_no_time(kernel: ModuleType) -> None:
     """Recovery ends in front of it, and its timestamp does not count."""
     data = bytearray(plain(THREE, 0, 1))
     data[-1] ^= 1
-    found = kernel.recover(data, 1 << 20, 0, 1)
+    found = kernel.recover(data, 0, 1)
     assert (1001, 1, 2) == (found.max_timestamp_ms, found.max_timestamp_offset, found.count)
 
 

@@ -56,7 +56,7 @@ def find_offset(kernel: ModuleType, data: bytes) -> Any:
 
 
 def recover(kernel: ModuleType, data: bytes) -> Any:
-    found = kernel.recover(data, 80, 30, 10)
+    found = kernel.recover(data, 30, 10)
     return (
         found.valid_bytes,
         found.last_offset,

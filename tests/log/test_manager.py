@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafka08.errors import ConfigError, CorruptLog, StorageError
+from kafka08.levels import Level
 from kafka08.log import Log, LogConfig, LogManager, OffsetCheckpoint, crashpoints
 from kafka08.structs import TopicPartition
 from tests.log.conftest import CrashAt, Deferred, Died, ManualClock, a_set, all_values, names_in
@@ -215,12 +216,49 @@ def test_a_directory_that_no_checkpoint_can_name_stops_the_load(
     assert [] == names_in(tmp_path / "a" / name)
 
 
-def test_a_damaged_checkpoint_stops_the_load(open_manager: OpenManager, tmp_path: Path) -> None:
-    """A wrong count in a checkpoint is an error, as in 0.8.2.2."""
-    open_manager().shutdown()
-    (tmp_path / "a" / RECOVERY_POINTS).write_text("0\n7\n")
-    with pytest.raises(CorruptLog, match="expected 7 entries but found 0"):
-        open_manager()
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "zeros": lambda _data: bytes(30),
+    "cut": lambda data: data[:-5],
+    "garbage": lambda _data: b"\xff#",
+}
+FILES_OF_A_DIRECTORY = (
+    RECOVERY_POINTS, "cleaner-offset-checkpoint", ".lock", ".kafka_cleanshutdown",
+    f"t-0/{0:020d}.index", f"t-0/{0:020d}.timeindex",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES_OF_A_DIRECTORY)
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("is_clean", [False, True])
+@pytest.mark.parametrize("level", Level)
+def test_a_damaged_file_deletes_no_message(
+    open_manager: OpenManager, tmp_path: Path, name: str, damage: str, is_clean: bool, level: Level
+) -> None:
+    """A broker starts with any damaged file beside its messages, with all of them; an index is
+    rebuilt. 0.8: a damaged recovery point checkpoint stops it, as 0.8.2.2."""
+    config = LogConfig(level=level, index_interval_bytes=0)
+    manager = open_manager(config=config)
+    log = manager.get_or_create(T0)
+    for number in range(6):
+        log.append(a_set(b"%d" % number))
+        if number == 3:
+            log.roll()
+    manager.cleaner_points.record(log.log_directory, T0, 4)
+    if is_clean:
+        manager.shutdown()
+    else:
+        manager.checkpoint_recovery_points()
+        manager._release()
+    path = tmp_path / "a" / name
+    if path.exists():
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    if level is Level.V0_8_2 and name == RECOVERY_POINTS:
+        with pytest.raises(CorruptLog, match="is not an offset checkpoint"):
+            open_manager(config=config)
+        return
+    again = open_manager(config=config)
+    assert [b"%d" % number for number in range(6)] == [v for _, v in all_values(again.logs[T0])]
+    again.shutdown()
 
 
 def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: Path) -> None:

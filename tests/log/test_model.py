@@ -100,10 +100,13 @@ class LogModel(RuleBasedStateMachine):
         self.log.truncate_to(offset)
         survivors = self._offsets_on_disk()
         assert all(o < offset for o in survivors)
+        lost = [o for o in self.model if o not in survivors and kept is not None]
         if kept is None:
             self.start_offset = offset
         self.model = {o: v for o, v in self.model.items() if o in survivors}
-        self.end_offset = offset
+        self.end_offset = self.log.log_end_offset
+        assert self.end_offset <= offset
+        assert not [o for o in lost if o < self.end_offset], "a hole below the log end"
 
     @rule(forward=st.integers(0, 20))
     def start_anew(self, forward: int) -> None:

@@ -17,17 +17,17 @@ from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.protocol import compression, message_set
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
-from tests.log.conftest import OpenLog, a_set, index_entries
+from tests.log.conftest import OpenLog, a_set, all_values, index_entries
 
 FACTS = json.loads((Path(__file__).parent.parent / "data/extra-0.8.2.2.json").read_text())["facts"]
 INTERVAL = 256
 """index.interval.bytes of the captured topic: the one that explains every captured entry."""
 
 
-def recovered(path: Path, data: Buffer, limit: int = 10_000, interval: int = 4096) -> Recovered:
+def recovered(path: Path, data: Buffer, interval: int = 4096) -> Recovered:
     path.write_bytes(data)
     file = SYSTEM_DISK.open(path, OpenMode.READ)
-    return recover_messages(file, len(data), max_entry_bytes=limit, index_interval_bytes=interval)
+    return recover_messages(file, len(data), index_interval_bytes=interval)
 
 
 def _like_captured() -> Iterator[bytearray]:
@@ -99,21 +99,27 @@ def test_every_flipped_byte_behind_the_offset_is_seen(tmp_path: Path) -> None:
         assert found.problem is not None
 
 
-def test_an_entry_above_the_limit_ends_the_log(tmp_path: Path) -> None:
-    """0.8: after max.message.bytes was lowered, the next unclean restart truncates at the first
-    larger message."""
-    data = a_set(b"a", b"b" * 100, b"c")
-    assert 27 == recovered(tmp_path / "log", data, limit=125).valid_bytes
-    assert len(data) == recovered(tmp_path / "log", data, limit=126).valid_bytes
-
-
-def test_a_wrapper_that_cannot_be_unpacked_ends_the_log(tmp_path: Path) -> None:
-    """Recovery unpacks a wrapper only where the index needs its first inner offset. A wrapper may
-    fail there although its CRC is correct."""
-    data = a_set(b"a" * 50) + kernel.wrap(b"not gzip", 1, 1)
+def test_a_wrapper_that_cannot_be_unpacked_ends_nothing(tmp_path: Path) -> None:
+    """Recovery unpacks a wrapper only where the index needs its first inner offset. If that fails,
+    the wrapper stays, without an index entry: its CRC is correct, so it is what was stored. (One
+    that unpacks to more than we allow is as sound; 0.8.2.2 cuts there.)"""
+    data = a_set(b"a" * 50) + kernel.wrap(b"not gzip", 1, 1) + a_set(b"b", base_offset=2)
     found = recovered(tmp_path / "log", data, interval=10)
-    assert (76, 0, []) == (found.valid_bytes, found.last_offset, found.index_entries)
+    assert (len(data), 2, None) == (found.valid_bytes, found.last_offset, found.problem)
+    assert [2] == [entry.offset for entry in found.index_entries]
+    assert len(found.index_entries) == len(found.time_entries)
+
+
+def test_a_damaged_size_costs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that is larger than a chunk is read whole only after its CRC was found right: a size
+    field may be damaged."""
+    monkeypatch.setattr(recovery, "CHUNK_BYTES", 40)
+    data = a_set(b"a", b"b" * 100, b"c")
     assert len(data) == recovered(tmp_path / "log", data).valid_bytes
+    data[27 + 50] ^= 1
+
+    found = recovered(tmp_path / "log", data)
+    assert (27, "the crc of a large entry is wrong") == (found.valid_bytes, found.problem)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -167,16 +173,81 @@ def test_chunks_do_not_show(
 @pytest.mark.parametrize("offset", [2**31, 2**40, 2**62])
 def test_an_offset_that_no_index_can_hold_is_not_indexed(open_log: OpenLog, offset: int) -> None:
     """Recovery keeps a message whose offset does not fit into the index and leaves out its entry,
-    as 0.8.2.2 does. The log end is behind it. A disk may have changed the offset, which no CRC
-    covers; the start used to fail with an assertion."""
+    as 0.8.2.2 does. The log end is behind it. The first offset of a segment may be so high: the
+    leader is compacted."""
     log = open_log(index_interval_bytes=0)
-    for value in (b"a", b"b", b"c"):
-        log.append(a_set(value))
-    log.close()
-    path = log.directory / f"{0:020d}.log"
-    data = bytearray(path.read_bytes())
-    struct.pack_into(">q", data, 2 * len(data) // 3, offset)
-    path.write_bytes(data)
+    log.append_as_follower(a_set(b"a", b"b", base_offset=offset))
     again = open_log(index_interval_bytes=0)
-    assert offset + 1 == again.log_end_offset
-    assert [IndexEntry(1, len(data) // 3)] == index_entries(again.active_segment.index)
+    assert offset + 2 == again.log_end_offset
+    assert [] == index_entries(again.active_segment.index)
+
+
+FLIPPED_SETS = {
+    "plain": [a_set(b"a", base_offset=n) for n in range(12)],
+    "magic 0": [a_set(b"a", b"b", b"c", codec=1, base_offset=n) for n in range(0, 12, 3)],
+    "magic 1": [
+        bytearray(
+            message_set.pack(message_set.encode([(b"k", b"v")] * 3, 0, 0, 1, [5] * 3), 1, n, 1, 5)
+        )
+        for n in (2, 5, 8, 11)
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", FLIPPED_SETS)
+@pytest.mark.parametrize("chunk_bytes", [50, 1 << 20])
+def test_a_flipped_bit_in_an_offset_deletes_nothing(
+    tmp_path: Path, kind: str, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No CRC covers an offset. Whichever bit of one flips, every message stays, and the log ends
+    where it did. Between two neighbours the right offset is known."""
+    monkeypatch.setattr(recovery, "CHUNK_BYTES", chunk_bytes)
+    sets = FLIPPED_SETS[kind]
+    position = 0
+    for data in sets[:-1]:
+        for bit in range(64):
+            flipped = bytearray(b"".join(sets))
+            flipped[position + 7 - bit // 8] ^= 1 << bit % 8
+            found = recovered(tmp_path / "log", flipped, interval=20)
+            assert (len(flipped), 11, None) == (
+                found.valid_bytes,
+                found.last_offset,
+                found.problem,
+            )
+            if kind != "magic 1" and found.fixes:
+                (right,) = struct.unpack_from(">q", data)
+                assert {position: right} == found.fixes
+            assert found.fixes or kind != "plain"
+        position += len(data)
+
+
+def test_a_flipped_bit_is_written_right(open_log: OpenLog) -> None:
+    """The start of a broker that was killed sets the offset right on disk, also where only the next
+    segment shows that it is wrong."""
+    log = open_log(index_interval_bytes=0)
+    for number in range(8):
+        log.append(a_set(b"%d" % number))
+        if number == 3:
+            log.roll()
+    sound = [path.read_bytes() for path in sorted(log.directory.glob("*.log"))]
+    for number, name in ((1, 0), (3, 0), (5, 4)):
+        path = log.directory / f"{name:020d}.log"
+        data = bytearray(path.read_bytes())
+        data[27 * (number - name) + 3] ^= 1
+        path.write_bytes(data)
+    again = open_log(index_interval_bytes=0)
+    assert list(range(8)) == [offset for offset, _ in all_values(again)]
+    assert sound == [path.read_bytes() for path in sorted(log.directory.glob("*.log"))]
+
+
+def test_a_message_above_a_lowered_limit_stays(open_log: OpenLog) -> None:
+    """max.message.bytes is for producers. A start after a crash keeps a message that was stored
+    before it was lowered, and rebuilds a lost index around it; 0.8.2.2 deletes all that follows."""
+    log = open_log()
+    for number in range(4):
+        log.append(a_set(b"%d" % number * 200 * (1 + number % 2)))
+        if number == 1:
+            log.roll()
+    (log.directory / f"{0:020d}.index").unlink()
+    assert 4 == len(all_values(open_log(max_message_bytes=100)))
+    assert 4 == len(all_values(open_log(max_message_bytes=100, recovery_point=4)))
