@@ -21,10 +21,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.log_comparison import same_entries
+from kafka08.broker.log_comparison import DivergenceSearch, same_entries
 from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.errors import CorruptLog, KafkaError, NotLeaderForPartition
 from kafka08.protocol.fetch import FetchPartitionResponse
+from kafka08.protocol.message_set import begins_whole
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, LeaderAndIsr, TopicPartition
 from kafka08.topic_config import unclean_elections_allowed
@@ -81,8 +82,11 @@ class FollowerTruncation:
                     problems[tp] = error.with_traceback(None)
         if cuts:
             problems |= self._cut(cuts, wanted)
+            for tp, offset in cuts.items():
+                if wanted[tp].log.log_end_offset < offset:
+                    responses.pop(tp, None)  # a wrapper around it was dropped
         for tp in problems:
-            del responses[tp]
+            responses.pop(tp, None)
         return problems
 
     def _compare(
@@ -99,21 +103,49 @@ class FollowerTruncation:
             return
         start, end = followed.unsettled, followed.log.log_end_offset
         if start is None or start >= end:
-            followed.unsettled = None
+            followed.settle()
             return
         same, differ = same_entries(followed.log, start, data.message_set)
         equal_end = same.last_offset + 1 if same.count else start
+        if followed.search is not None:
+            self._continue_search(tp, followed, equal_end, differ, cuts)
+            if same.count or differ:
+                del responses[tp]
+            return
         if differ:
             cuts[tp] = equal_end
         elif equal_end == end:
-            followed.unsettled = None
+            followed.settle()
         elif same.count:
             followed.unsettled = equal_end
             followed.ask_for(self._config.replica_fetch_max_bytes)
             del responses[tp]
             return
         rest = memoryview(data.message_set)[same.size :]
+        if same.size and not begins_whole(rest):
+            rest = rest[:0]  # the rest of a cut message is no message for which room is needed
         responses[tp] = replace(data, message_set=rest)
+
+    def _continue_search(
+        self,
+        tp: TopicPartition,
+        followed: PartitionFetchState,
+        equal_end: int,
+        differs: bool,
+        cuts: dict[TopicPartition, int],
+    ) -> None:
+        """Note the offset to truncate to if the search is done, else where it continues."""
+        search = followed.search
+        assert search is not None
+        window = search.start
+        search.advance(equal_end, differs=differs)
+        if search.is_done:
+            cuts[tp] = search.differs_from
+        else:
+            continued = equal_end if search.start == window else search.start
+            if continued != followed.unsettled:
+                followed.unsettled = continued
+                followed.ask_for(self._config.replica_fetch_max_bytes)
 
     def _cut(
         self,
@@ -131,7 +163,7 @@ class FollowerTruncation:
             problems |= self._log_manager.truncate_to(confirmed)
         for tp in confirmed:
             if tp not in problems:
-                wanted[tp].unsettled = None
+                _clamp(wanted[tp])
         return problems
 
     def _unconfirmed(self, followed: list[PartitionFetchState]) -> dict[TopicPartition, KafkaError]:
@@ -178,17 +210,20 @@ class FollowerTruncation:
         leader_offset  asks the leader for the LATEST_OFFSET or EARLIEST_OFFSET
         """
         leader_end = leader_offset(tp, LATEST_OFFSET)
-        if leader_end < followed.position:
-            self._cut_to_leader_end(tp, followed, leader_end)
-        else:
-            leader_start = leader_offset(tp, EARLIEST_OFFSET)
+        leader_start = leader_offset(tp, EARLIEST_OFFSET)
+        if leader_start > followed.position and leader_end >= followed.position:
             self._restart_at_leader_start(tp, followed, leader_start)
+        else:
+            # The leader may have grown since it refused the offset.
+            end = min(leader_end, followed.log.log_end_offset)
+            self._search_from_leader_end(tp, followed, end, leader_start)
 
-    def _cut_to_leader_end(
-        self, tp: TopicPartition, followed: PartitionFetchState, leader_end: int
+    def _search_from_leader_end(
+        self, tp: TopicPartition, followed: PartitionFetchState, leader_end: int, leader_start: int
     ) -> None:
-        """The leader was elected with fewer messages than we have. Truncate to its log end if the
-        topic allows unclean elections; else halt, so that an operator can decide."""
+        """The leader was elected with fewer messages than we have. If the topic allows unclean
+        elections, truncate to its log end, or to where the logs differ below that, for which the
+        next responses are compared; else halt, so that an operator can decide."""
         end, me = followed.position, self._config.broker_id
         allowed = self._may_lose_messages(tp.topic)
         if not self._is_confirmed(followed):
@@ -204,9 +239,13 @@ class FollowerTruncation:
                 end,
             )
             self._runtime.halt(1)
-        for unreadable in self._log_manager.truncate_to({tp: leader_end}).values():
-            raise unreadable
-        _clamp(followed)
+        search = DivergenceSearch(leader_end, max(leader_start, followed.log.log_start_offset))
+        if search.is_done:
+            for unreadable in self._log_manager.truncate_to({tp: leader_end}).values():
+                raise unreadable
+            _clamp(followed)
+        else:
+            followed.search, followed.unsettled = search, search.start
         logger.warning(
             "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
             "latest offset %d",
@@ -252,6 +291,6 @@ class FollowerTruncation:
 
 def _clamp(followed: PartitionFetchState) -> None:
     """The log was truncated or restarted: lower the HW to its end."""
-    followed.unsettled = None
+    followed.settle()
     partition = followed.partition
     partition.high_watermark = min(partition.high_watermark, followed.position)

@@ -6,11 +6,9 @@ Source: kafka.server.ReplicaManager 0.8.2.2, highWatermarkCheckpoints.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 from kafka08.broker.partition import Partition
-from kafka08.broker.yielding import yielding
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
@@ -26,6 +24,7 @@ class HighWatermarkCheckpoints:
 
     def __init__(self, runtime: BrokerRuntime, log_manager: LogManager) -> None:
         self._runtime = runtime
+        self._log_manager = log_manager
         self._files = {
             directory: OffsetCheckpoint(
                 directory / HIGH_WATERMARK_CHECKPOINT, disk=log_manager.disk
@@ -38,7 +37,10 @@ class HighWatermarkCheckpoints:
         """Read the files, creating missing ones. Switches."""
         for file in self._files.values():
             file.create()
-            self.loaded.update(file.read_offsets(partial(yielding, runtime=self._runtime)))
+            found = self._log_manager.read_checkpoint(
+                file, "each replica compares its whole log with its leader's"
+            )
+            self.loaded.update(found)
 
     def write(self, partitions: Iterable[Partition]) -> None:
         """Write the HW of every partition that has a log. Switches: the fsync may wait for other

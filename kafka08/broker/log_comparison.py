@@ -1,47 +1,56 @@
-"""Compares a follower's messages above its HW with a fetched response."""
+"""Compares a follower's messages with a fetched response, and decides where to compare next."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
-from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import ENTRY_HEADER
-from kafka08.protocol.fetch import FetchPartitionResponse
-from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.message_set import NO_LIMIT
 from kafka08.protocol.types import Buffer
-from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.log.log import Log
 
 
-def drop_unserved(
-    wanted: dict[TopicPartition, PartitionFetchState],
-    responses: dict[TopicPartition, FetchPartitionResponse],
-    served: Collection[TopicPartition],
-    room: int,
-) -> None:
-    """Drop the empty sets that do not say that the leader's log ends there: where the response had
-    no room for the next message. The first set of a response always has one.
+WINDOW: Final = 1000
+"""The offsets of the first window of a DivergenceSearch."""
 
-    served  partitions with messages that are not in `responses` any more
-    room    what the response lacks to its limit, in bytes
+
+class DivergenceSearch:
+    """Searches backwards for the offset from which on a follower's log differs from its leader's.
+
+    The leader has proved that it never had the follower's HW: it was elected without messages that
+    were acknowledged before. What it has accepted since may lie at the same offsets, far below its
+    log end. So windows of offsets are compared, each twice as long as the one above it, until one
+    is the same in both logs, or begins at `lowest`.
+
+    differs_from   from this offset on the logs differ, as far as is known
+    lowest         the higher of both log starts: nothing below can be compared
+    start, end     the present window, half-open; empty once everything is compared
     """
-    is_first = True
-    for topic, items in by_topic(wanted).items():
-        for number, followed in items:
-            tp = TopicPartition(topic, number)
-            data = responses.get(tp)
-            if tp in served or (data is not None and data.message_set):
-                is_first = False
-            elif data is not None and followed.unsettled is not None and not is_first:
-                needed = ENTRY_HEADER.size + followed.log.config.max_message_bytes
-                if not data.error_code and needed > min(room, followed.max_bytes):
-                    del responses[tp]
+
+    __slots__ = ("differs_from", "end", "lowest", "start")
+
+    def __init__(self, leader_end: int, lowest: int) -> None:
+        self.differs_from = self.end = leader_end
+        self.lowest = min(lowest, leader_end)
+        self.start = max(self.lowest, leader_end - WINDOW)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the log is to be truncated to `differs_from` now."""
+        return self.start >= self.end
+
+    def advance(self, equal_end: int, *, differs: bool) -> None:
+        """The logs are equal from where the comparison was continued up to `equal_end`, and
+        `differs` says whether they are not behind that."""
+        if equal_end >= self.end:
+            self.start = self.end
+        elif differs:
+            self.differs_from = equal_end
+            self.end, length = self.start, 2 * (self.end - self.start)
+            self.start = max(self.lowest, self.end - length)
 
 
 def same_entries(log: Log, offset: int, message_set: Buffer) -> tuple[kernel.SetSummary, bool]:

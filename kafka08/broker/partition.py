@@ -158,7 +158,8 @@ class Partition(LeaderState):
         """Set the local log; the HW starts at its checkpoint, within the log."""
         assert self.log is None, f"{self} has its log already"
         self.log = log
-        self.high_watermark = min(checkpointed_high_watermark, log.log_end_offset)
+        lowest = log.log_start_offset  # a lost checkpoint must not ask for deleted messages
+        self.high_watermark = min(max(checkpointed_high_watermark, lowest), log.log_end_offset)
 
     def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Become the leader. Followers' positions are unknown until they fetch. True if this raised

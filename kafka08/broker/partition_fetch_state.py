@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka08.broker.log_comparison import DivergenceSearch
 from kafka08.kernel import FollowerState
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ class PartitionFetchState(FollowerState):
     unsettled       offset from which on the log may differ from the leader's: the HW when this
                     leader was announced, and again after each lost connection and each error of
                     the leader. None: it does not differ
+    search          the search for the offset from which on it differs, instead: from `unsettled` on
+                    the present window is to be compared
     paused_until    monotonic time until which it is skipped, after an error
     lag             messages below the leader's HW that were still missing after its last response
     """
 
-    __slots__ = ("paused_until", "topic_partition")
+    __slots__ = ("paused_until", "search", "topic_partition")
 
     partition: Partition
 
@@ -46,7 +49,17 @@ class PartitionFetchState(FollowerState):
 
     def unsettle(self) -> None:
         """Compare the log with the leader's again, from the HW on."""
+        self.search: DivergenceSearch | None = None
         self.unsettled = self.partition.high_watermark
+
+    def settle(self) -> None:
+        """The log is a beginning of the leader's."""
+        self.search = self.unsettled = None
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether there is something to compare."""
+        return self.unsettled is not None and self.unsettled < self.log.log_end_offset
 
     @property
     def log(self) -> Log:

@@ -19,7 +19,7 @@ kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
@@ -28,7 +28,6 @@ from kafka08.broker.fetch_frame import FetchFrame
 from kafka08.broker.follower_truncation import FollowerTruncation
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.inter_broker import inter_broker
-from kafka08.broker.log_comparison import drop_unserved
 from kafka08.broker.partition import Partition
 from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.config import INT_MAX
@@ -46,6 +45,7 @@ from kafka08.errors import (
 )
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.network.connection import Connection
+from kafka08.protocol import message_set as message_sets
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
     FetchPartition,
@@ -57,6 +57,7 @@ from kafka08.protocol.fetch import (
 from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.offsets import (
     OffsetsPartition,
+    OffsetsPartitionResponse,
     OffsetsRequest,
     OffsetsResponse,
     OffsetsTopic,
@@ -64,7 +65,7 @@ from kafka08.protocol.offsets import (
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime, Cancellable
 from kafka08.runtime.uncaught import uncaught
-from kafka08.structs import Broker, TopicPartition
+from kafka08.structs import LATEST_OFFSET, Broker, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.log.manager import LogManager
@@ -83,7 +84,7 @@ RESPONSE_BYTES: Final = 16 * 1024 * 1024
 """Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
 partitions take their turn in the next request."""
 ROOM_BYTES: Final = 1024 * 1024
-"""Memory for responses, which lasts; a larger one gets its own."""
+"""Memory for the response to a Fetch, which lasts; a larger one gets its own."""
 ALIKE_MAX: Final = 16
 """Requests in the same order, where the leader limits the response as a whole. Another order means
 another frame. But the first message of a partition may be so large that it is sent only if it is
@@ -147,6 +148,9 @@ class ReplicaFetcher:
         self._lacks_some = False
         """Whether partitions were added since the request in flight was sent."""
         self._abort_timer: Cancellable | None = None
+        self._room = memoryview(bytearray(ROOM_BYTES))
+        """Memory of the response to a Fetch until the next one. Other responses use none of it:
+        while one comes, sets of the last Fetch may wait here to be taken."""
         self._connection = Connection(
             leader.host,
             leader.port,
@@ -154,7 +158,6 @@ class ReplicaFetcher:
             timeout_ms=config.replica_socket_timeout_ms,
             receive_buffer=config.replica_socket_receive_buffer_bytes,
             max_response_bytes=INT_MAX,
-            response_room=ROOM_BYTES,
             runtime=runtime,
         )
 
@@ -255,6 +258,11 @@ class ReplicaFetcher:
             return
         if not responses:
             return
+        try:
+            self._drop_unserved(wanted, responses)
+        except (ClientError, ProtocolError) as error:
+            self._back_off(error)
+            return
         cut = {tp for tp, r in responses.items() if len(r.message_set) >= wanted[tp].max_bytes}
         refused = GroupedErrors()
         for tp, problem in self._truncation.settle(wanted, responses).items():
@@ -285,7 +293,7 @@ class ReplicaFetcher:
         data = frame.numbered(correlation_id)
         self._lacks_some, self._sent_at = False, self._runtime.monotonic()
         connection.write_frame(data, correlation_id, FetchRequest, version=version)
-        payload = connection.read_payload()
+        payload = connection.read_payload(room=self._room)
         max_bytes, now_ms = self._config.replica_fetch_max_bytes, self._runtime.time_ms()
         taken = kernel.append_fetched(payload, version, frame.by_name, max_bytes, now_ms, data)
         if taken is None:
@@ -316,11 +324,29 @@ class ReplicaFetcher:
             self._put_last(tp for tp, partition in responses.items() if partition.message_set)
         elif not responses and wanted == self._followed and len(payload) <= RESPONSE_BYTES:
             self._again = wanted  # each partition is expected to have as many bytes as now
-        if self._is_limited and any(wanted[tp].unsettled is not None for tp in responses):
-            room = self._config.replica_fetch_response_max_bytes - len(payload)
-            served = {followed.topic_partition for followed in appended}
-            drop_unserved(wanted, responses, served, room)
         return responses
+
+    def _drop_unserved(
+        self,
+        wanted: dict[TopicPartition, PartitionFetchState],
+        responses: dict[TopicPartition, FetchPartitionResponse],
+    ) -> None:
+        """Drop the empty sets that do not say that the leader's log ends there, which it is asked
+        for: the response had no room for the next message, or the leader is throttled. Only where
+        the log would be cut otherwise. Switches. Raises like Connection.send."""
+        empty = [
+            tp
+            for tp, data in responses.items()
+            if not data.error_code and not data.message_set and wanted[tp].is_unsettled
+        ]
+        if not empty:
+            return
+        ends = self._ask_all(empty, LATEST_OFFSET)
+        for tp in empty:
+            end = ends.get(tp)
+            proven = end is not None and end.found and end.found[0] <= wanted[tp].position
+            if not proven:
+                del responses[tp]
 
     def _frame_of(
         self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
@@ -456,18 +482,21 @@ class ReplicaFetcher:
         self, tp: TopicPartition, followed: PartitionFetchState, message_set: Buffer
     ) -> None:
         """The first message is incomplete: raise the fetch size, of a probe to the usual one, else
-        to its length. InvalidMessage if the log would not accept a message of that length."""
+        to its length. Today's max.message.bytes is no limit, since it may have been higher when the
+        message was stored. InvalidMessage if its length is damaged."""
         usual = self._config.replica_fetch_max_bytes
         if followed.max_bytes < usual:
             followed.ask_for(usual)
             return
         _, size = ENTRY_HEADER.unpack_from(message_set)
-        needed, most = ENTRY_HEADER.size + size, followed.log.config.max_message_bytes
-        if not len(message_set) < needed <= most:
+        needed = ENTRY_HEADER.size + size
+        fits = max(len(message_set), followed.max_bytes) < needed <= INT_MAX - ROOM_BYTES
+        if not fits or not message_sets.is_plausible(message_set):
             followed.max_bytes = usual
             raise InvalidMessage(
-                f"leader {self._leader.id} has a message of {size} bytes at offset "
-                f"{followed.position}, but max.message.bytes is {most}; check the log there"
+                f"leader {self._leader.id} names {size} bytes as the size of its message at offset "
+                f"{followed.position}, which is not that of its key and value, or more than it "
+                "has; check the log there"
             )
         followed.ask_for(needed)
         logger.warning(
@@ -495,18 +524,28 @@ class ReplicaFetcher:
 
     def _ask(self, tp: TopicPartition, time_ms: int) -> int:
         """The leader's log start or end offset. KafkaError without one. Switches."""
-        wanted = OffsetsPartition(tp.partition, time_ms, 1)
+        partition = self._ask_all([tp], time_ms).get(tp)
+        if partition is not None:
+            check(partition.error_code, f"{tp} from broker {self._leader.id}")
+            for offset in partition.found:
+                return offset
+        raise ProtocolError(f"broker {self._leader.id} returned no offset of {tp}")
+
+    def _ask_all(
+        self, tps: Sequence[TopicPartition], time_ms: int
+    ) -> dict[TopicPartition, OffsetsPartitionResponse]:
+        """The leader's log start or end offset of each partition. Raises like Connection.send.
+        Switches."""
+        wanted = by_topic({tp: OffsetsPartition(tp.partition, time_ms, 1) for tp in tps})
         response = self._connection.send(
             OffsetsRequest(
                 self._config.broker_id,
-                [OffsetsTopic(tp.topic, [wanted])],
+                [
+                    OffsetsTopic(topic, [partition for _, partition in items])
+                    for topic, items in wanted.items()
+                ],
                 version=self._versions.list_offsets,
             )
         )
         assert isinstance(response, OffsetsResponse)
-        for topic in response.topics:
-            for partition in topic.partitions:
-                check(partition.error_code, f"{tp} from broker {self._leader.id}")
-                for offset in partition.found:
-                    return offset
-        raise ProtocolError(f"broker {self._leader.id} returned no offset of {tp}")
+        return by_partition(response.topics)

@@ -58,9 +58,6 @@ class Connection(Closeable):
     connect_timeout_ms  longest wait for the connection (to each address of the host)
     receive_buffer, send_buffer   socket buffer sizes in bytes; 0 or less: the system's defaults
     max_response_bytes  a response that announces more is refused before it is read
-    response_room       bytes of memory that responses share: a payload is valid until the next one
-                        is read, and one request at a time may be in flight. A larger response, or
-                        with 0 each one, gets memory of its own
     negotiates          whether to request the broker's API versions whenever it is opened; they are
                         in `versions` then. For brokers from 0.9 on
     accepts_0_8         with `negotiates`: also for brokers of 0.8. They close the connection that
@@ -78,7 +75,6 @@ class Connection(Closeable):
         receive_buffer: int = 0,
         send_buffer: int = 0,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
-        response_room: int = 0,
         negotiates: bool = False,
         accepts_0_8: bool = False,
         runtime: Runtime = THREADS,
@@ -92,7 +88,6 @@ class Connection(Closeable):
         self._receive_buffer = receive_buffer
         self._send_buffer = send_buffer
         self._max_response_bytes = max_response_bytes
-        self._room = memoryview(bytearray(response_room))
         self._negotiates = negotiates
         self._accepts_0_8 = accepts_0_8
         self.versions = OF_0_8
@@ -206,11 +201,18 @@ class Connection(Closeable):
         else:
             self.sent_unconfirmed = True
 
-    def read_response(self, *, timeout_ms: int | None = None) -> Response:
+    def read_response(
+        self, *, timeout_ms: int | None = None, room: memoryview | None = None
+    ) -> Response:
         """The response to the oldest request in flight. Raises RequestTimeout, ConnectionFailed,
-        and ProtocolError for a response that is too long, out of order, or malformed."""
+        and ProtocolError for a response that is too long, out of order, or malformed.
+
+        room   memory of the caller for it, of which the response keeps views; then only one request
+               may be in flight. A larger response, and without it each one, gets memory of its own
+        """
         _, request_class, version = self._in_flight[0]
-        return self.decode(request_class, self.read_payload(timeout_ms=timeout_ms), version)
+        payload = self.read_payload(timeout_ms=timeout_ms, room=room)
+        return self.decode(request_class, payload, version)
 
     def decode(self, request_class: type[Request], payload: memoryview, version: int) -> Response:
         """Decodes a payload from `read_payload`. ProtocolError if it is malformed."""
@@ -224,7 +226,9 @@ class Connection(Closeable):
             raise
         return response
 
-    def read_payload(self, *, timeout_ms: int | None = None) -> memoryview:
+    def read_payload(
+        self, *, timeout_ms: int | None = None, room: memoryview | None = None
+    ) -> memoryview:
         """`read_response` for callers that decode; the payload starts with the correlation id."""
         assert self._in_flight, "nothing is in flight"
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
@@ -232,9 +236,9 @@ class Connection(Closeable):
         try:
             if is_announced():
                 with waiting_for(self._server):
-                    payload = self._receive_frame(timeout_ms)
+                    payload = self._receive_frame(timeout_ms, room)
             else:
-                payload = self._receive_frame(timeout_ms)
+                payload = self._receive_frame(timeout_ms, room)
             response_id = codec.correlation_id_of(payload)
             if response_id != correlation_id:
                 raise ProtocolError(
@@ -334,10 +338,10 @@ class Connection(Closeable):
         self._in_flight.clear()
         return negotiation.versions
 
-    def _receive_frame(self, timeout_ms: int) -> memoryview:
-        """The payload of the next frame; OSError, TimeoutError or ProtocolError."""
+    def _receive_frame(self, timeout_ms: int, room: memoryview | None = None) -> memoryview:
+        """The payload of the next frame, in `room` if it has enough; OSError, TimeoutError or
+        ProtocolError."""
         deadline = self.runtime.monotonic() + timeout_ms / 1000
-        room = self._room
         assert self._stream is not None
         if not room:
             size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka08.broker.replica_fetcher import PARTITION_BACKOFF_SECONDS
 from kafka08.errors import SessionLost
 from kafka08.protocol import message_set
-from kafka08.structs import LeaderAndIsr
+from kafka08.protocol.fetch import FetchPartitionResponse
+from kafka08.structs import LeaderAndIsr, TopicPartition
 from tests.broker.fetching_pair import (
     TP,
     Pair,
@@ -230,6 +233,32 @@ class TestWhatIsAboveTheHighWatermark:
             lengths.append([copy.log.log_end_offset for copy in pair.copies])
         assert [[1, 1, 1]] * 4 == lengths
         assert [1, 1, 1] == [copy.high_watermark for copy in pair.copies]
+
+    @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
+    def test_an_empty_set_alone_cuts_nothing(
+        self, tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A leader may send an empty set although it has more: the response has no room, its
+        message is larger than today's max.message.bytes, or the leader is throttled. The log is cut
+        only where the leader's own end says so."""
+        pair = Pair(tmp_path, api_level=level)
+        pair.produce(b"a", b"b")
+        self.follow_anew(pair, b"a", b"b")
+        exchange = pair.fetcher._exchange
+
+        def emptied(*request: Any) -> dict[TopicPartition, FetchPartitionResponse]:
+            return {
+                tp: replace(response, message_set=b"")
+                for tp, response in exchange(*request).items()
+            }
+
+        monkeypatch.setattr(pair.fetcher, "_exchange", emptied)
+        for _ in range(3):
+            pair.fetcher.round()
+            assert 2 == pair.copy.log.log_end_offset
+        pair.leader.log_manager.truncate_to({TP: 0})
+        pair.fetcher.round()
+        assert 0 == pair.copy.log.log_end_offset
 
     def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
         """Nothing is truncated before the leader has answered: it may be gone for good, and this

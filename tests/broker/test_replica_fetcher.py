@@ -24,6 +24,7 @@ from tests.broker.fetching_pair import (
     TP,
     Pair,
     append,
+    contents,
     lose_the_connection,
     pair_with_large_messages,
 )
@@ -73,6 +74,7 @@ def test_a_disk_that_fails_while_a_log_is_cut_ends_the_process(
         raise StorageError("cannot write recovery-point-offset-checkpoint: No space left on device")
 
     monkeypatch.setattr(pair.follower.log_manager, "checkpoint_recovery_points", fail)
+    pair.fetcher.round()  # the logs are compared below the leader's end
     with pytest.raises(Halted):
         pair.fetcher.run()
 
@@ -102,6 +104,23 @@ def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
     assert 0 == pair.copy.log.log_end_offset
     pair.fetcher.round()
     assert 1 == pair.copy.log.log_end_offset
+
+
+@pytest.mark.parametrize("level", ["0.8.2", "0.10.2"])
+def test_limits_that_were_lowered_end_no_replication(tmp_path: Path, level: str) -> None:
+    """max.message.bytes and segment.bytes are for producers: a follower copies a stored message
+    above the first, and a response above the second."""
+    pair = pair_with_large_messages(tmp_path, api_level=level)
+    pair.produce(b"x" * 2000)
+    for number in range(3):
+        pair.produce(b"%d" % number * 100)
+    for world in (pair.leader, pair.follower):
+        world.log_manager.update_topic_config(
+            "t", {"max.message.bytes": "100", "segment.bytes": "200"}
+        )
+    for _ in range(6):
+        pair.fetcher.round()
+    assert contents(pair.original) == contents(pair.copy)
 
 
 def test_room_for_a_large_message_is_given_back(tmp_path: Path) -> None:
@@ -495,11 +514,46 @@ class TestOutOfRange:
         """Where unclean elections are allowed, the copy is truncated to the leader's LEO."""
         self.longer_copy(pair)
         pair.fetcher.round()
+        pair.fetcher.round()
         assert (1, 1) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
         pair.produce(b"b")
         pair.fetcher.round()
         original, copy = pair.logs()
         assert original == copy
+
+    @pytest.mark.parametrize("codec", [0, 1])
+    @pytest.mark.parametrize("grows", [False, True])
+    @pytest.mark.parametrize("common", [3, 1500])
+    def test_a_leader_that_never_had_the_hw_gets_an_equal_copy(
+        self, pair: Pair, codec: int, grows: bool, common: int
+    ) -> None:
+        """The copy led alone, and has more messages than the leader that was elected without them.
+        What that leader has stored since lies at the same offsets. The copy is compared backwards
+        from the end and cut where the logs differ, also inside a wrapper, and also if the leader
+        grows after it has refused the offset. 0.8.2.2 keeps the difference, or a hole."""
+        shared = message_set.encode([(None, b"%d" % n) for n in range(common)])
+        append(pair.leader, shared)
+        while pair.copy.log.log_end_offset < common:
+            pair.fetcher.round()
+        alone = message_set.encode([(None, b"lost")] * 100, codec, common)
+        pair.copy.append_as_follower(bytearray(alone), common + 100)
+        for number in range(60):
+            pair.produce(b"%d" % number)
+
+        def grow() -> None:
+            pair.while_fetching = lambda: None
+            append(pair.leader, message_set.encode([(None, b"more")] * 50))
+
+        if grows:
+            pair.while_fetching = grow
+        pair.fetcher.add(pair.copies)
+        for _ in range(12):
+            pair.fetcher.round()
+        assert [common + 60 + 50 * grows] * 2 == [
+            one.log.log_end_offset for one in (pair.original, pair.copy)
+        ]
+        assert contents(pair.original) == contents(pair.copy)
+        assert pair.copy.high_watermark <= pair.copy.log.log_end_offset
 
     def test_it_halts_rather_than_lose_messages(self, pair: Pair) -> None:
         """If ZooKeeper has unclean.leader.election.enable=false for the topic, the broker halts

@@ -50,17 +50,20 @@ COMMIT = OffsetCommitRequest(
 LONG_QUESTION = MetadataRequest([f"{n:0100}" for n in range(LONG // 100)])
 
 
-def connection_to(
-    network: ScriptedNetwork, max_response_bytes: int = 1 << 20, response_room: int = 0
-) -> Connection:
+def connection_to(network: ScriptedNetwork, max_response_bytes: int = 1 << 20) -> Connection:
     return Connection(
         "b",
         9092,
         runtime=network.runtime(),
         client_id="me",
         max_response_bytes=max_response_bytes,
-        response_room=response_room,
     )
+
+
+def send_with_room(connection: Connection, request: Request, room: int) -> Response:
+    """`Connection.send`, into memory of the caller of `room` bytes."""
+    connection.write(request)
+    return connection.read_response(room=memoryview(bytearray(room)))
 
 
 def answering(*frames: bytes, chunk: int | None = None, hang_up: bool = False) -> ScriptedNetwork:
@@ -85,9 +88,9 @@ def test_send_reads_its_response_however_it_arrives(chunk: int | None, room: int
     """A response may come in pieces of any size, into memory of its own or that of all."""
     network = ScriptedNetwork(chunk)
     network.broker("b", 9092, lambda _: RESPONSE)
-    connection = connection_to(network, response_room=room)
-    assert connection.send(QUESTION) == RESPONSE
-    assert connection.send(QUESTION) == RESPONSE
+    connection = connection_to(network)
+    assert send_with_room(connection, QUESTION, room) == RESPONSE
+    assert send_with_room(connection, QUESTION, room) == RESPONSE
     assert network.opened == [("b", 9092)]
 
 
@@ -115,9 +118,9 @@ def test_a_response_cut_anywhere_fails_and_the_next_request_gets_a_new_connectio
 ) -> None:
     """Cut at every byte: ConnectionFailed if the broker closed, RequestTimeout if it is silent."""
     network = answering(FRAME[:cut], hang_up=hang_up)
-    connection = connection_to(network, response_room=room)
+    connection = connection_to(network)
     with pytest.raises(ConnectionFailed if hang_up else RequestTimeout, match="b:9092"):
-        connection.send(QUESTION)
+        send_with_room(connection, QUESTION, room)
     assert not connection.is_open
     assert connection.in_flight == 0
     assert network.sockets[0].closed
@@ -146,9 +149,9 @@ def test_a_size_out_of_bounds_is_refused_before_it_is_read(size: int) -> None:
 @pytest.mark.parametrize("behind", [b"x", FRAME])
 def test_bytes_behind_the_response_to_the_only_request_are_refused(behind: bytes) -> None:
     """Responses share a buffer, in which these bytes would be lost."""
-    connection = connection_to(answering(FRAME, behind), response_room=1000)
+    connection = connection_to(answering(FRAME, behind))
     with pytest.raises(ProtocolError, match=f"{len(behind)} bytes follow the response"):
-        connection.send(QUESTION)
+        send_with_room(connection, QUESTION, 1000)
     assert not connection.is_open
 
 
@@ -158,8 +161,8 @@ def test_a_large_response_arrives_whole(room: int) -> None:
     data = bytes(range(256)) * (80 << 10)
     sent = FetchResponse([FetchTopicResponse("t", [FetchPartitionResponse(0, 0, 7, data)])])
     network = answering(codec.encode_response(sent, 0), chunk=1_000_003)
-    connection = connection_to(network, max_response_bytes=1 << 28, response_room=room)
-    response = connection.send(FetchRequest(-1, 100, 1, []))
+    connection = connection_to(network, max_response_bytes=1 << 28)
+    response = send_with_room(connection, FetchRequest(-1, 100, 1, []), room)
     assert isinstance(response, FetchResponse)
     assert response.topics[0].partitions[0].message_set == data
 
