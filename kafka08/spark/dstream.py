@@ -40,6 +40,8 @@ run; others had no output, and Spark never reports that they are done."""
 
 ForEach = Callable[..., Any]
 Numbers = Mapping[TopicPartition, int]
+StoreStarts = Callable[[Numbers], None]
+"""Stores where a stream starts in some partitions, before it reads them."""
 Completed = Callable[[list[OffsetRange], Any], None]
 """Called with an interval's ranges and Spark's JavaBatchInfo of it; times in milliseconds."""
 
@@ -73,6 +75,8 @@ class Batches:
     next_offsets   start of the next interval
     rate_limit     limits the messages of an interval
     found_in       topics whose new partitions are read, too, from their earliest offset
+    store_starts   gets these offsets first: if the first interval with such a partition fails, the
+                   next start must find it
     """
 
     def __init__(
@@ -82,12 +86,14 @@ class Batches:
         start: Numbers,
         handle: Handle,
         found_in: Topics | None = None,
+        store_starts: StoreStarts = lambda _: None,
     ) -> None:
         self.next_offsets = dict(start)
         self._sc = ssc.sparkContext
         self._cluster = cluster
         self._handle = handle
         self._found_in = found_in
+        self._store_starts = store_starts
         conf = self._sc.getConf()
         interval_ms = ssc._jssc.ssc().graph().batchDuration().milliseconds()
         self.rate_limit = RateLimit(lambda name, default: str(conf.get(name, default)), interval_ms)
@@ -98,7 +104,8 @@ class Batches:
 
     def at(self, time: datetime) -> KafkaRDD:
         """The RDD of the interval that ends at `time`, the same one each time. ClientError after it
-        is done: its messages are in no other RDD."""
+        is done: its messages are in no other RDD. DataLost, in each interval, while a log ends
+        before the stream's position."""
         time_ms = since_1970_ms(time)
         rdd = self._made.get(time_ms)
         if rdd is not None:
@@ -141,8 +148,11 @@ class Batches:
         if self._found_in is not None:
             there = offsets.subscribed(self._found_in, must_exist=False)
             new = [tp for tp in there if tp not in self.next_offsets]
-            self.next_offsets.update(offsets.earliest(new))
-        return offsets.latest(sorted(self.next_offsets))
+            starts = offsets.earliest(new)
+            if starts:
+                self._store_starts(starts)
+            self.next_offsets.update(starts)
+        return self._cluster.ends_from(self.next_offsets)
 
 
 def since_1970_ms(time: datetime) -> int:
@@ -152,10 +162,8 @@ def since_1970_ms(time: datetime) -> int:
 
 
 def clamped(start: int, latest: int, limit: int | None) -> int:
-    """The ends of an interval. If a log ends before its `start` (after an unclean election, or if
-    the topic was recreated), the range is empty, and reading behind it raises an error later."""
-    end = max(start, latest)
-    return end if limit is None else min(end, start + limit)
+    """The end of an interval; `latest` is at or behind its `start`."""
+    return latest if limit is None else min(latest, start + limit)
 
 
 def direct_stream(
@@ -188,7 +196,14 @@ def group_stream(
     start = group_starts(
         committed, earliest, latest, earliest if cluster.starts_at_earliest else latest
     )
-    batches = Batches(ssc, cluster, start, handle, subscribed)
+
+    def store_starts(starts: Numbers) -> None:
+        commit_offsets(cluster.client, group, starts, "zookeeper")
+
+    # Before the first interval: if that fails, another look-up would find a later log end.
+    if chosen := {tp: offset for tp, offset in start.items() if committed.get(tp) != offset}:
+        store_starts(chosen)
+    batches = Batches(ssc, cluster, start, handle, subscribed, store_starts)
     at_once = int(ssc.sparkContext.getConf().get(CONCURRENT_JOBS, "1"))
     return _stream(ssc, batches, GroupCommitter(cluster, group, at_once))
 
@@ -196,13 +211,16 @@ def group_stream(
 def group_starts(
     committed: Numbers, earliest: Numbers, latest: Numbers, reset: Numbers
 ) -> dict[TopicPartition, int]:
-    """Where a group continues in each partition: at its committed offset; or as `reset` says,
-    without one, or if the log does not have that offset."""
-    starts = dict(reset)
+    """Where a group continues in each partition: at its committed offset; or as `reset` says, if
+    the log does not have that offset, and in a topic without one. A partition without one in a
+    topic that has some was added since: it is read from its earliest offset."""
+    topics = {tp.topic for tp in committed}
+    starts = {tp: earliest[tp] if tp.topic in topics else reset[tp] for tp in reset}
     for tp, offset in committed.items():
         if earliest[tp] <= offset <= latest[tp]:
             starts[tp] = offset
         else:
+            starts[tp] = reset[tp]
             logger.warning(
                 "%s: offset %d of the group is not in the log, which has [%d, %d); reading from %d",
                 *(tp, offset, earliest[tp], latest[tp], reset[tp]),

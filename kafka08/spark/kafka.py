@@ -102,7 +102,8 @@ class KafkaUtils:
 
         It starts at `fromOffsets`, or with `auto.offset.reset` = `smallest` at the earliest, else
         at the latest offsets. The RDDs of `foreachRDD` and `transform` have
-        `offsetRanges()`; store them with the results, since a DStream checkpoint is refused.
+        `offsetRanges()`; store them with the results, since a DStream checkpoint is refused. If a
+        log ends before the stream's position, its intervals fail with DataLost.
         """
         if not isinstance(topics, list):
             raise TypeError("topics should be list")
@@ -123,11 +124,12 @@ class KafkaUtils:
         valueDecoder: Decoder = utf8_decoder,
     ) -> DStream[Any]:
         """A stream of (key, value). It starts at the group's offsets in ZooKeeper; without one that
-        the log has, `auto.offset.reset` decides. New partitions are read from their earliest
-        offset. It commits finished intervals for the group until an output fails; that interval
-        and all later ones are read again at the next start. `topics` maps names to thread counts,
-        which have no effect: there is no receiver, tasks read the partitions, and nothing is
-        stored."""
+        the log has, `auto.offset.reset` decides, and the start is committed before the first
+        interval. New partitions of a topic that the group has read begin at their earliest offset.
+        It commits finished intervals for the group until an output fails; that interval and all
+        later ones are read again at the next start. DataLost if a log ends before its position.
+        `topics` maps names to thread counts, which have no effect: there is no receiver, tasks read
+        the partitions."""
         if not isinstance(topics, dict):
             raise TypeError("topics should be dict")
         params = {**(kafkaParams or {}), "zookeeper.connect": zkQuorum, "group.id": groupId}

@@ -59,6 +59,24 @@ class OldCluster:
         if faults:
             raise DataLost("Offsets not available on leader: " + "; ".join(faults))
 
+    def ends_from(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The end of each log. DataLost if one is below the position of a stream: the topic was
+        recreated, or an unclean election cut the log. Once the log had grown beyond the position,
+        what is new below it would be skipped silently. Spark 2.4 fails there, too ("Beginning
+        offset … is after the ending offset …")."""
+        latest = self.offsets.latest_up_to(positions)
+        behind = [tp for tp, position in sorted(positions.items()) if latest[tp] < position]
+        if behind:
+            earliest = self.offsets.earliest(behind)
+            lost = [OffsetRange(*tp, latest[tp], positions[tp]) for tp in behind]
+            losses = [Loss(r, earliest[r.topic_partition], r.from_offset) for r in lost]
+            raise DataLost(
+                "offsets are missing: " + "; ".join(map(str, losses)),
+                "The topic was deleted and recreated, or an unclean election cut the log: start "
+                "the stream again",
+            )
+        return latest
+
     def rdd(
         self,
         sc: SparkContext,

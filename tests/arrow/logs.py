@@ -57,6 +57,16 @@ class LogCluster(FakeCluster):
         self.logs.setdefault(tp, bytearray()).extend(data)
         shape.end += len(messages)
 
+    def add(self, tp: TopicPartition, leader: int) -> None:
+        """Add a partition without messages."""
+        self.leaders[tp] = leader
+        self.shapes[tp] = LogShape()
+
+    def clear(self, tp: TopicPartition) -> None:
+        """Let the topic have been deleted and recreated."""
+        self.logs.pop(tp, None)
+        self.shapes[tp] = LogShape()
+
     def leave_hole(self, tp: TopicPartition, count: int) -> None:
         """Let compaction have removed the next `count` messages."""
         self.shapes[tp].end += count

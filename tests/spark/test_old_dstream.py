@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.errors import ClientError, ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.spark import dstream
@@ -60,10 +61,10 @@ def into(seen: list[Any]) -> Callable[[Any], None]:
 
 @pytest.mark.parametrize(
     ("start", "latest", "limit", "end"),
-    [(5, 9, None, 9), (5, 9, 2, 7), (5, 9, 10, 9), (5, 5, None, 5), (5, 3, None, 5), (5, 3, 2, 5)],
+    [(5, 9, None, 9), (5, 9, 2, 7), (5, 9, 10, 9), (5, 5, None, 5), (5, 5, 2, 5)],
 )
 def test_end_of_an_interval(start: int, latest: int, limit: int | None, end: int) -> None:
-    """An interval ends at the latest offset or the limit, never before its start."""
+    """An interval ends at the latest offset or the limit."""
     assert clamped(start, latest, limit) == end
 
 
@@ -150,20 +151,128 @@ def test_where_a_group_continues(committed: int | None, start: int) -> None:
     assert group_starts(stored, {tp: 2}, {tp: 8}, {tp: 9}) == {tp: start}
 
 
+def test_a_partition_that_was_added_while_a_stream_was_down() -> None:
+    """It is read from its earliest offset, whatever auto.offset.reset says: the group has read its
+    topic before. (It used to begin at the log's end.)"""
+    old, added, other = T0, TopicPartition("t", 1), TopicPartition("u", 0)
+    starts = dict.fromkeys([old, added, other], 2)
+    ends = dict.fromkeys([old, added, other], 8)
+    assert group_starts({old: 5}, starts, ends, ends) == {old: 5, added: 2, other: 8}
+
+
+class OldGroup:
+    """createStream of topic t for a group, up to where Spark would begin its intervals.
+
+    committed   the offsets of the group
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, brokers: LogCluster, reset: str) -> None:
+        self.committed: dict[TopicPartition, int] = {}
+        monkeypatch.setattr(dstream, "committed_only", lambda *_: dict(self.committed))
+        monkeypatch.setattr(dstream, "commit_offsets", self._commit)
+        monkeypatch.setattr(dstream, "_stream", lambda _, batches, *__: batches)
+        params = {"bootstrap.servers": "b1:9092", "auto.offset.reset": reset, **NOT_ASKED}
+        self._cluster = OldCluster(params)
+        self._cluster.client = brokers.client
+        self._cluster.offsets = LogOffsets(brokers.client)
+        monkeypatch.setattr(self._cluster, "rdd", lambda _, ranges, __: ranges_of(ranges))
+
+    def _commit(self, _: object, __: str, ends: dict[TopicPartition, int], ___: str) -> None:
+        self.committed |= ends
+
+    def start(self) -> Batches:
+        batches: Any = group_stream(spark_free(), ["t"], self._cluster, "g", lambda m: m)
+        return batches  # type: ignore[no-any-return]
+
+
+def ranges_of(ranges: list[OffsetRange]) -> Any:
+    return SimpleNamespace(offsetRanges=lambda: ranges)
+
+
+def spark_free() -> Any:
+    """A StreamingContext for Batches, with intervals of a second."""
+    duration = SimpleNamespace(milliseconds=lambda: 1000)
+    graph = SimpleNamespace(batchDuration=lambda: duration)
+    java = SimpleNamespace(ssc=lambda: SimpleNamespace(graph=lambda: graph))
+    return SimpleNamespace(sparkContext=SimpleNamespace(getConf=dict), _jssc=java)
+
+
+def interval(batches: Batches, number: int) -> list[OffsetRange]:
+    """The ranges of an interval that have messages."""
+    rdd = batches.at(datetime.fromtimestamp(1_800_000_000 + number))
+    return [r for r in rdd.offsetRanges() if r.size]
+
+
 def test_a_group_ahead_of_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group whose committed offset the leader, just elected, does not show yet continues there
     instead of at its reset."""
     brokers = LogCluster({"t": {0: 1}})
     brokers.write(T0, [(None, b"v")] * 100)
     brokers.shapes[T0].visible = 90
-    monkeypatch.setattr(dstream, "committed_only", lambda *_: {T0: 100})
-    monkeypatch.setattr(dstream, "Batches", lambda *given: given)
-    monkeypatch.setattr(dstream, "_stream", lambda _, batches, *__: batches)
-    offsets = LogOffsets(brokers.client)
-    old: Any = SimpleNamespace(client=brokers.client, offsets=offsets, starts_at_earliest=True)
-    ssc: Any = SimpleNamespace(sparkContext=SimpleNamespace(getConf=dict))
-    start: Any = group_stream(ssc, ["t"], old, "g", lambda m: m)
-    assert start[2] == {T0: 100}
+    group = OldGroup(monkeypatch, brokers, "smallest")
+    group.committed = {T0: 100}
+    batches = group.start()
+    assert batches.next_offsets == {T0: 100}
+    assert interval(batches, 0) == []
+
+
+def test_a_group_stores_its_start_before_the_first_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If the output of the first interval fails, the next start reads its messages again. (A group
+    without a commit used to start at the new log end.)"""
+    brokers = LogCluster({"t": {0: 1}})
+    brokers.write(T0, [(None, b"v")] * 100)
+    group = OldGroup(monkeypatch, brokers, "largest")
+    batches = group.start()
+    brokers.write(T0, [(None, b"v")] * 50)
+    lost = interval(batches, 0)
+    assert lost == [OffsetRange("t", 0, 100, 150)]
+    assert interval(group.start(), 0) == lost
+
+
+def test_an_offset_that_the_log_lacks_is_replaced_before_the_first_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same for a group whose committed offset retention has passed."""
+    brokers = LogCluster({"t": {0: 1}})
+    brokers.write(T0, [(None, b"v")] * 100)
+    brokers.trim(T0, 50)
+    group = OldGroup(monkeypatch, brokers, "largest")
+    group.committed = {T0: 10}
+    group.start()
+    brokers.write(T0, [(None, b"v")] * 50)
+    assert interval(group.start(), 0) == [OffsetRange("t", 0, 100, 150)]
+
+
+def test_the_start_of_a_new_partition_is_stored_before_its_first_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Retention may delete its first messages before a failed interval is read again: then the next
+    start says so, instead of starting behind them."""
+    brokers = LogCluster({"t": {0: 1}})
+    added = TopicPartition("t", 1)
+    group = OldGroup(monkeypatch, brokers, "largest")
+    batches = group.start()
+    brokers.add(added, 2)
+    brokers.write(added, [(None, b"v")] * 30)
+    assert interval(batches, 0) == [OffsetRange("t", 1, 0, 30)]
+    assert group.committed == {T0: 0, added: 0}
+
+
+def test_a_log_that_ends_before_the_stream_is_data_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that was recreated, or cut, while a stream reads it: each interval fails until the
+    stream is started again. (It used to wait until the log was as long as before, and went on
+    there.)"""
+    brokers = LogCluster({"t": {0: 1}})
+    brokers.write(T0, [(None, b"v")] * 50)
+    batches = OldGroup(monkeypatch, brokers, "smallest").start()
+    assert interval(batches, 0) == [OffsetRange("t", 0, 0, 50)]
+    brokers.clear(T0)
+    brokers.write(T0, [(None, b"v")] * 15)
+    for number in (1, 2):
+        with pytest.raises(DataLost, match=r"\[t,0\] \[15, 50\): only \[0, 15\) is there"):
+            interval(batches, number)
 
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
@@ -323,9 +432,9 @@ class FakeCluster:
         self.end = 0
         self.errors: list[Exception] = []
 
-    def latest(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def ends_from(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         self.end += 10
-        return dict.fromkeys(partitions, self.end)
+        return dict.fromkeys(positions, self.end)
 
     def rdd(self, _: object, ranges: list[OffsetRange], __: object) -> Any:
         if self.errors:
@@ -338,11 +447,7 @@ class Intervals:
 
     def __init__(self) -> None:
         self.cluster = FakeCluster()
-        duration = SimpleNamespace(milliseconds=lambda: 1000)
-        graph = SimpleNamespace(batchDuration=lambda: duration)
-        java = SimpleNamespace(ssc=lambda: SimpleNamespace(graph=lambda: graph))
-        ssc: Any = SimpleNamespace(sparkContext=SimpleNamespace(getConf=dict), _jssc=java)
-        self.batches = Batches(ssc, self.cluster, {TopicPartition("t", 0): 0}, lambda m: m)  # type: ignore[arg-type]
+        self.batches = Batches(spark_free(), self.cluster, {TopicPartition("t", 0): 0}, lambda m: m)  # type: ignore[arg-type]
 
     def ends(self, number: int) -> tuple[int, int]:
         """The offsets that the RDD of an interval has."""
