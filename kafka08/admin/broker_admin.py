@@ -118,8 +118,14 @@ class BrokerAdmin(Closeable):
         if dry_run:
             return {}
         # Other brokers learn of the topic a moment after the controller's.
-        metadata = self._ask_controller(MetadataRequest([name], version=1))
-        return {p.partition: tuple(p.replicas) for p in metadata.topics[0].partitions}
+        # All topics: a request by name would create the topic again if it was deleted since.
+        metadata = self._ask_controller(MetadataRequest(None, version=1))
+        return {
+            p.partition: tuple(p.replicas)
+            for topic in metadata.topics
+            if topic.topic == name
+            for p in topic.partitions
+        }
 
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
         """Delete a topic. False if it is not gone in time: it is deleted later, or never by brokers

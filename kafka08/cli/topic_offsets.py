@@ -137,7 +137,6 @@ def ask(
     from kafka08.client.log_offsets import offsets_or_errors
 
     with closing(ClusterClient(cluster_addresses(), client_id="kafka08-topic-offsets")) as cluster:
-        # Metadata of all topics: a request for a topic by name may create it.
         wanted = wanted_partitions(cluster.refresh(), names, partitions)
         found = [
             offsets_or_errors(cluster, dict.fromkeys(wanted, time), max_offsets) for time in times

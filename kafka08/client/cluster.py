@@ -29,6 +29,7 @@ from kafka08.client.retry import (
     retry,
 )
 from kafka08.client.side_by_side import side_by_side
+from kafka08.clock import Clock
 from kafka08.errors import (
     ApiError,
     ClientError,
@@ -85,6 +86,10 @@ class ClusterClient(ProcessBound):
     connect_timeout_ms  longest wait for a connection
     retry_policy        for `ask_leaders` and `at_leader`
     negotiates          whether connections ask brokers for their API versions
+    creates_topics      metadata is requested by the names of topics, and brokers with
+                        auto.create.topics.enable create those that do not exist: for producers
+                        alone. Else the metadata of all topics is requested, so that no reader and
+                        no tool brings a deleted topic back
     is_reached          whether any broker has ever responded
     """
 
@@ -99,11 +104,13 @@ class ClusterClient(ProcessBound):
         receive_buffer: int = 0,
         send_buffer: int = 0,
         negotiates: bool = False,
+        creates_topics: bool = False,
         runtime: Runtime = THREADS,
     ) -> None:
         assert bootstrap, "give at least one broker"
         self._bootstrap = list(bootstrap)
         self._retry_policy = retry_policy
+        self._creates_topics = creates_topics
         self._runtime = runtime
         self._lock = runtime.rlock()
         """Re-entrant for signal handlers, like the pool's."""
@@ -131,14 +138,21 @@ class ClusterClient(ProcessBound):
         )
 
     @property
+    def clock(self) -> Clock:
+        """The clock of its timeouts and retries."""
+        return self._runtime
+
+    @property
     def metadata(self) -> ClusterMetadata:
         """The current metadata: a snapshot, which a later call may replace."""
         return self._metadata
 
     def refresh(self, topics: Iterable[str] = ()) -> ClusterMetadata:
-        """Fetch metadata of `topics` (empty: of all) from a broker, which may create an unknown
-        one. A topic's error is raised when the topic is used. Raises NoBrokersAvailable."""
-        wanted = sorted(set(topics))
+        """Fetch metadata from a broker: of all topics; of `topics`, unless empty, for a client that
+        `creates_topics`. A topic's error is raised when the topic is used. Raises
+        NoBrokersAvailable."""
+        # 0.8: a request by name creates a topic; one of all topics does not.
+        wanted = sorted(set(topics)) if self._creates_topics else []
         response = self.ask_any(MetadataRequest(wanted)) if wanted else self._all_topics()
         assert isinstance(response, MetadataResponse)
         if len(wanted) > 1 and all(t.error_code == InvalidTopic.code for t in response.topics):
@@ -393,6 +407,10 @@ class ClusterClient(ProcessBound):
             self._failed.add((broker.host, broker.port))
             raise
         self._failed.discard((broker.host, broker.port))
+
+    def close_idle(self) -> None:
+        """Close the connections that nobody uses now; later requests open new ones."""
+        self._pool.close_idle()
 
     def close(self) -> None:
         """Close every connection; threads that wait on one get ConnectionFailed or Closed."""

@@ -75,10 +75,10 @@ class ClusterMetadata:
 
     def partitions(self, topic: str) -> tuple[PartitionInfo, ...]:
         """All partitions, leaderless ones too; raises the topic's error, and
-        UnknownTopicOrPartition if it was never requested."""
+        UnknownTopicOrPartition if no response had the topic."""
         info = self.topics.get(topic)
         if info is None:
-            raise UnknownTopicOrPartition(f"no broker has returned metadata of topic {topic}")
+            raise UnknownTopicOrPartition(f"no broker lists topic {topic}")
         if info.error is not None:
             raise info.error(f"topic {topic}")
         return info.partitions

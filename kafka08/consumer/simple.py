@@ -136,10 +136,13 @@ class SimpleConsumer(Closeable):
         return self._connection.send(request)
 
     def metadata(self, topics: Iterable[str] = ()) -> ClusterMetadata:
-        """Brokers and leaders of `topics` (empty: of all topics), as this broker knows them."""
-        response = self.send(MetadataRequest(sorted(set(topics))))
+        """Brokers and leaders of `topics` (empty: of all topics), as this broker knows them. A
+        topic that it does not know is not created: all topics are requested."""
+        response = self.send(MetadataRequest(None))
         assert isinstance(response, MetadataResponse)
-        return ClusterMetadata().updated(response)
+        found = ClusterMetadata().updated(response, all_topics=True)
+        wanted = set(topics) or found.topics.keys()
+        return replace(found, topics={t: i for t, i in found.topics.items() if t in wanted})
 
     # ------------------------------------------------------------------------------- fetching
 

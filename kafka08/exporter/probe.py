@@ -161,7 +161,6 @@ class Probe(Closeable):
     def _follow_partitions(self) -> None:
         """Start to read new partitions, from their ends on."""
         self._looked_at = self._runtime.monotonic()
-        # Metadata of all topics: a request by name may create the topic.
         info = self._cluster.refresh().topics.get(self._topic)
         if info is None or not info.partitions:
             raise UnknownTopicOrPartition(f"topic {self._topic} does not exist")

@@ -180,6 +180,7 @@ def cluster_of(config: ProducerConfig, runtime: ClientRuntime) -> ClusterClient:
         timeout_ms=config.request_timeout_ms + ANSWER_SLACK_MS,
         connect_timeout_ms=config.request_timeout_ms,
         send_buffer=config.send_buffer_bytes,
+        creates_topics=True,
         runtime=runtime,
     )
 

@@ -68,8 +68,27 @@ def test_metadata_is_asked_for_once(cluster: FakeCluster, client: ClusterClient)
     assert client.leader(T0) == Broker(1, "b1", PORT)
     assert client.leader(T1) == Broker(2, "b2", PORT)
     assert [info.partition for info in client.partitions("t")] == [0, 1]
-    assert cluster.network.requests(MetadataRequest) == [MetadataRequest(["t"])]
+    assert cluster.network.requests(MetadataRequest) == [MetadataRequest(None)]
     assert client.brokers() == [Broker(1, "b1", PORT), Broker(2, "b2", PORT)]
+
+
+def test_only_a_client_that_creates_topics_asks_by_name(cluster: FakeCluster) -> None:
+    """A broker with auto.create.topics.enable creates each topic of such a request: a reader would
+    bring a deleted topic back."""
+    for creates_topics, asked in (
+        (True, MetadataRequest(["gone"])),
+        (False, MetadataRequest(None)),
+    ):
+        cluster.network.asked.clear()
+        client = ClusterClient(
+            cluster.bootstrap, creates_topics=creates_topics, runtime=cluster.runtime
+        )
+        with pytest.raises(UnknownTopicOrPartition, match="topic gone"):
+            client.partitions("gone")
+        with pytest.raises(UnknownTopicOrPartition, match="topic gone"):
+            client.ask_leaders({TopicPartition("gone", 0): LATEST_OFFSET}, log_ends)
+        requests = cluster.network.requests(MetadataRequest)
+        assert requests == [asked] * len(requests)
 
 
 def test_one_living_broker_is_enough(cluster: FakeCluster) -> None:
@@ -174,8 +193,8 @@ def test_leaders_are_asked_side_by_side(cluster: FakeCluster, client: ClusterCli
 def test_only_failed_partitions_are_retried_at_the_new_leader(
     cluster: FakeCluster, client: ClusterClient
 ) -> None:
-    """After NotLeaderForPartition come the backoff, metadata of that topic, and a request for the
-    failed partitions."""
+    """After NotLeaderForPartition come the backoff, metadata, and a request for the failed
+    partitions."""
     client.refresh()
     cluster.leaders[T0] = 2
     assert client.ask_leaders(dict.fromkeys((T0, U0), LATEST_OFFSET), log_ends) == {T0: 0, U0: 0}
@@ -187,7 +206,6 @@ def test_only_failed_partitions_are_retried_at_the_new_leader(
         "MetadataRequest",
         "OffsetsRequest",
     ]
-    assert cluster.network.asked[-2][1] == MetadataRequest(["t"])
     assert cluster.network.asked[-1] == (("b2", PORT), offsets_request({T0: LATEST_OFFSET}))
     assert cluster.clock.slept == [0.1]
 
@@ -244,7 +262,8 @@ def test_one_illegal_name_does_not_take_the_others_with_it(cluster: FakeCluster)
         return cluster.respond(1, request)
 
     cluster.network.broker("b1", PORT, script)
-    client = ClusterClient([("b1", PORT)], runtime=cluster.network.runtime())
+    runtime = cluster.network.runtime()
+    client = ClusterClient([("b1", PORT)], creates_topics=True, runtime=runtime)
     metadata = client.refresh(["b!d", "t"])
     assert metadata.leader(T0).id == 1
     with pytest.raises(InvalidTopic, match="b!d"):

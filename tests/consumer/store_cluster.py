@@ -70,12 +70,15 @@ class StoreCluster:
         self.coordinator_code = NO_ERROR
         self.searches = 0
         self.is_of: Callable[[str, TopicPartition], bool] = lambda group, tp: True
+        self.topics = {"t", "tt"}
+        """What there is; one that is asked for by name is there, too."""
 
     def create_topic(self, zk: ZkClient, topic: str, partitions: int) -> None:
         """Creates the znodes as the controller does, with this broker registered and leading."""
         store = ClusterStore(zk)
         if store.broker(1) is None:
             store.register_broker(Broker(1, HOST, PORT), timestamp_ms=0)
+        self.topics.add(topic)
         numbers = range(partitions)
         zk.create(paths.topic(topic), nodes.encode_assignment(dict.fromkeys(numbers, (1,))))
         states = {TopicPartition(topic, n): LeaderAndIsr(1, 0, (1,), 0, 1) for n in numbers}
@@ -157,7 +160,10 @@ class StoreCluster:
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         partitions = [PartitionMetadata(NO_ERROR, number, 1, [1], [1]) for number in range(10)]
-        topics = [TopicMetadata(NO_ERROR, topic, partitions) for topic in request.topics or ()]
+        topics = [
+            TopicMetadata(NO_ERROR, topic, partitions)
+            for topic in request.topics or sorted(self.topics)
+        ]
         return MetadataResponse([BrokerEndpoint(1, HOST, PORT)], topics)
 
     def _log_offsets(self, request: OffsetsRequest) -> OffsetsResponse:

@@ -384,7 +384,7 @@ class KafkaConsumer(Closeable):
     def partitions_for(
         self, topic: str, timeout: float = API_TIMEOUT_S
     ) -> tuple[PartitionInfo, ...]:
-        """The partitions of `topic`; brokers may create it. UnknownTopicOrPartition."""
+        """The partitions of `topic`. UnknownTopicOrPartition."""
         with self._use():
             return self._queries.partitions(topic, timeout)
 
