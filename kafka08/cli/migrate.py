@@ -205,7 +205,7 @@ def start(
         failed, copied = 0, 0
         with progress(len(groups)) as tick:
             for outcome in outcomes:
-                failed += show_error(outcome)
+                failed += show_error(outcome, as_json)
                 if outcome.result is not None:
                     copied += len(outcome.result.copies)
                     if alone or as_json:
@@ -227,7 +227,7 @@ def status(as_json: bool, **where: Any) -> None:
 
     failed = 0
     for outcome in run_step(OffsetMigration.status, where):
-        failed += show_error(outcome)
+        failed += show_error(outcome, as_json)
         if outcome.result is not None:
             show_status(outcome.result, as_json)
     sys.exit(1 if failed else 0)
@@ -260,7 +260,7 @@ def verify(
     watching = Watching(seconds, allow_idle=allow_idle, retention_ms=retention_minutes * 60_000)
     bad = 0
     for outcome in run_watched(verify_groups, watching, where, 60.0):
-        bad += show_error(outcome)
+        bad += show_error(outcome, as_json)
         if (found := outcome.result) is None:
             continue
         bad += show_verification(found, as_json, "Verified: both stores agree")
@@ -297,7 +297,7 @@ def finish(
     bad = 0
     watching = Watching(seconds, allow_idle=allow_idle)
     for outcome in run_watched(finish_groups, watching, where, confirmation_seconds):
-        bad += show_error(outcome)
+        bad += show_error(outcome, as_json)
         if outcome.result is not None:
             bad += show_verification(outcome.result, as_json, "Finished: Kafka alone is used")
     sys.exit(1 if bad else 0)
@@ -326,7 +326,7 @@ def rollback(
 
     bad = 0
     for outcome in run_step(step, where, confirmation_seconds):
-        bad += show_error(outcome)
+        bad += show_error(outcome, as_json)
         if outcome.result is not None:
             bad += show_rollback(outcome.group, outcome.result, as_json, dry_run=dry_run)
     sys.exit(1 if bad else 0)
@@ -342,7 +342,7 @@ def handover(as_json: bool, **where: Any) -> None:
 
     bad = 0
     for outcome in run_step(OffsetMigration.handover, where):
-        bad += show_error(outcome)
+        bad += show_error(outcome, as_json)
         if outcome.result is not None:
             show_handover(outcome.result, as_json)
             bad += not outcome.result.is_ready
@@ -362,7 +362,7 @@ def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
         preview(preview_forget, where, as_json, "be forgotten")
     bad = 0
     for outcome in run_step(OffsetMigration.forget, where):
-        bad += show_error(outcome)
+        bad += show_error(outcome, as_json)
         if outcome.result is not None:
             if as_json:
                 show_json({"group": outcome.group, "forgotten": outcome.result.state.value})
@@ -427,7 +427,7 @@ def preview(
     """Show the state of each group before a step that is not taken."""
     bad = 0
     for outcome in run_step(step, where):
-        bad += show_error(outcome)
+        bad += show_error(outcome, as_json)
         if outcome.result is not None:
             show_status(outcome.result, as_json)
             click.echo(f"{outcome.group} would {would}; nothing was changed.", err=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafka08.cli.stderr_logging import say
-from kafka08.cli.table import as_objects, show_table
+from kafka08.cli.table import as_objects, show_json, show_table
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.listing import counted
 
@@ -35,10 +36,12 @@ HANDOVER_COLUMNS = ("topic", "partition", "continues at")
 NOTHING = "No offsets are committed."
 
 
-def show_error(outcome: Outcome[Any]) -> bool:
+def show_error(outcome: Outcome[Any], as_json: bool) -> bool:
     """Print the error of a group, if there is one; returns whether there is."""
     if outcome.error is not None:
         say(f"Error: {outcome.group}: {outcome.error}")
+        if as_json:
+            show_json({"group": outcome.group, "error": str(outcome.error)})
     return outcome.error is not None
 
 
@@ -128,12 +131,15 @@ def show_status(status: Status, as_json: bool) -> None:
             "waiting_for": status.waiting_for,
             "to_do": status.to_do,
             "mirrored": status.is_mirrored,
+            "snapshot_at": None if entry is None else entry.snapshot_ms,
         }
         click.echo(json.dumps(fields))
         return
     state = "no migration was begun" if status.state is None else status.state.value
     ordered = "" if order is None else f"; step {order.step}: commit to {order.storage.value}"
-    click.echo(f"Group {status.group}: {state}{ordered}")
+    taken = None if entry is None else entry.snapshot_ms
+    since = "" if taken is None else f"; snapshot of {datetime.fromtimestamp(taken // 1000)}"
+    click.echo(f"Group {status.group}: {state}{ordered}{since}")
     show_table(MEMBER_COLUMNS, members)
     for name in status.waiting_for:
         say(f"Waiting for: {name}")

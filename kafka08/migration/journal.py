@@ -35,6 +35,9 @@ VERSION: Final = 1
 PART_CHARACTERS: Final = 300_000
 """In a part of a snapshot at most, and in one that is whole in the journal. A character is a byte:
 topics that exist have no other names."""
+PARTS_MAX: Final = 10_000
+TIME_MAX_MS: Final = 253_402_300_799_000
+"""The end of the year 9999."""
 LONGEST_ENTRY: Final = 70
 """Characters of one partition's number and offsets, and of what JSON puts around them and a topic:
 ten digits, two of nineteen, quotes, brackets, commas."""
@@ -375,10 +378,11 @@ def decode(text: str) -> Entry:
     fields = json.loads(text)
     if fields["version"] != VERSION:
         raise ValueError(f"version {fields['version']} is not {VERSION}")
-    parts = int(fields.get("parts", 0))
+    parts, taken = int(fields.get("parts", 0)), fields.get("taken")
+    if not 0 <= parts <= PARTS_MAX or not 0 <= int(taken or 0) <= TIME_MAX_MS:
+        raise ValueError(f"{parts} parts taken at {taken} are out of range")
     storage = fields["storage"]
     order = None if storage is None else Order(int(fields["step"]), OffsetStorage(storage))
-    taken = fields.get("taken")
     return Entry(
         State(fields["state"]),
         {} if parts else decode_offsets(fields["offsets"]),

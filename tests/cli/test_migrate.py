@@ -146,3 +146,13 @@ def test_an_address_on_the_command_line_drops_the_other_one_of_the_environment(
     named = kafka08.refused("migrate", "plan", "nobody", "--zookeeper", zookeeper)
     assert (named.code, "no store has an offset of it" in named.err) == (1, True)
     assert "'h' is not of the form host:port" in kafka08.refused("migrate", "plan", "nobody").err
+
+
+@pytest.mark.parametrize("verb", ["start", "verify", "finish", "rollback", "forget"])
+def test_a_refusal_for_machines(kafka08: Commands, verb: str) -> None:
+    """With --json there is one object per group, also for one that is refused."""
+    done = kafka08.refused("migrate", verb, "nobody", "--json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    assert found["group"] == "nobody"
+    assert found["error"] in done.err

@@ -113,7 +113,18 @@ def test_a_removed_journal_is_not_created_again(zk: ZkClient) -> None:
     assert not zk.exists(paths.migration("g"))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version":2}', '{"version":1,"state":"x"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"version":2}',
+        '{"version":1,"state":"x"}',
+        encode(Entry(State.DUAL, {}, 1, parts=10**9)),
+        encode(Entry(State.DUAL, {}, 1, snapshot_ms=10**30)),
+    ],
+)
 def test_an_unreadable_journal_is_an_error(zk: ZkClient, text: str) -> None:
     """It does not count as "no migration has begun"."""
     zk.create(paths.migration("g"), text)
