@@ -36,6 +36,7 @@ LONG_MIN: Final = -(2**63)
 PORT_MAX: Final = 65535
 ID_BYTES_MAX: Final = 32767
 """Of a client's or a group's id: a string of the protocol has a signed 16-bit length."""
+BLANKS: Final = "".join(map(chr, range(0x21)))
 REQUIRED: Final[Any] = object()
 
 
@@ -135,7 +136,7 @@ class Config:
                 given.setdefault(name, given[alias])
                 del given[alias]
         values: dict[str, Any] = {}
-        keys = self.keys_for(given)
+        keys, exact = self.keys_for(given), self.is_exact(given)
         for keyword in keywords:
             declared = keys.get(keyword.replace("_", "."))
             if declared is not None and not declared.exists:
@@ -143,7 +144,9 @@ class Config:
         for name, declared in keys.items():
             attribute = name.replace(".", "_")
             if name in given and declared.exists:
-                values[attribute] = parse_value(name, given.pop(name), self._types[name], declared)
+                values[attribute] = parse_value(
+                    name, given.pop(name), self._types[name], declared, exact=exact
+                )
             elif declared.default is REQUIRED:
                 raise ConfigError(f"Missing required property '{name}'{self._typo_of(name, given)}")
             else:
@@ -179,6 +182,12 @@ class Config:
         """The keys, given the configuration `given`. Override where the value of one key decides
         which others exist."""
         return cls.KEYS
+
+    @classmethod
+    def is_exact(cls, given: Mapping[str, Any]) -> bool:
+        """Whether values keep the blanks at their ends and booleans are lower case, as in 0.8.2.2.
+        Kafka's new clients, and its brokers from 0.9 on, trim values. Override where that is so."""
+        return False
 
     @property
     def keys(self) -> Mapping[str, Key]:
@@ -258,6 +267,10 @@ class Config:
             # A file that is no .properties file may have any bytes, and a terminal obeys some.
             shown = name if name.isprintable() and name else repr(name)
             logger.warning("Property %s is not valid%s", shown, self._hint(name))
+        for name in self._known:
+            value = getattr(self, name.replace(".", "_"))
+            if isinstance(value, str) and value != value.strip():
+                logger.warning("Property %s has a blank at an end: %r", name, value)
         for name in self.without_effect:
             logger.warning("Property %s is accepted but has no effect here", name)
 
@@ -284,15 +297,21 @@ class Config:
         return f"{type(self).__name__}({shown})"
 
 
-def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
-    """`value` as the type of the field, within its bounds; ConfigError otherwise."""
+def parse_value(name: str, value: Any, wanted: Any, declared: Key, *, exact: bool = True) -> Any:
+    """`value` as the type of the field, within its bounds; ConfigError otherwise.
+
+    exact   0.8.2.2's rule; else blanks at the ends go, as by Java's String.trim (which leaves a
+            no-break space, say of a wiki), and a boolean may be in any case
+    """
+    if not exact and isinstance(value, str):
+        value = value.strip(BLANKS)
     if value is None:
         return None
     kind = next((t for t in (bool, int, float, str) if wanted in (t, t | None)), None)
     if kind is None:
         return value
     if kind is bool:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+        text = str(value).lower() if isinstance(value, bool) or not exact else str(value)
         if text not in {"true", "false"}:
             raise ConfigError(f"{name}: {value!r} is neither 'true' nor 'false'")
         return text == "true"

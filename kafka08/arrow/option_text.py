@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kafka08.config import LONG_MAX
+from kafka08.config import BLANKS, LONG_MAX
 from kafka08.errors import ConfigError
 from kafka08.nearest import did_you_mean
 from kafka08.structs import TopicPartition
@@ -31,7 +31,7 @@ class OptionText:
     `finish` rejects names that no `take…` asked for."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._left = {name.lower(): str(value) for name, value in options.items()}
+        self._left = {name.lower(): str(value).strip(BLANKS) for name, value in options.items()}
         self._known: list[str] = []
 
     def take(self, name: str) -> str | None:

@@ -15,7 +15,7 @@ from kafka08 import profile
 from kafka08.broker.config_keys import NO_BROKER_ID, BrokerKeys
 from kafka08.broker.endpoints import EVERY_PROTOCOL, parse_endpoints, parse_protocol_map
 from kafka08.broker.later_keys import V0_9_0, V0_10_2, in_later_spelling
-from kafka08.config import INT_MAX, LONG_MAX, Key
+from kafka08.config import BLANKS, INT_MAX, LONG_MAX, Key
 from kafka08.errors import ConfigError
 from kafka08.levels import LEVELS, Level
 from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 MEGABYTE: Final = 1 << 20
+
+
+def level_of(given: Mapping[str, Any]) -> Level:
+    """The api.level of a configuration; ConfigError for another word."""
+    level = str(given.get("api.level", LEVELS[0])).strip(BLANKS)
+    if level not in LEVELS:
+        raise ConfigError(f"api.level: {level!r} is not one of {', '.join(LEVELS)}")
+    return Level.named(level)
 
 
 class BrokerConfig(BrokerKeys):
@@ -60,10 +68,11 @@ class BrokerConfig(BrokerKeys):
 
     @classmethod
     def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:
-        level = str(given.get("api.level", LEVELS[0]))
-        if level not in LEVELS:
-            raise ConfigError(f"api.level: {level!r} is not one of {', '.join(LEVELS)}")
-        return KEYS_AT[Level.named(level)]
+        return KEYS_AT[level_of(given)]
+
+    @classmethod
+    def is_exact(cls, given: Mapping[str, Any]) -> bool:
+        return level_of(given) < V0_9_0
 
     def validate(self) -> None:
         """The rules of KafkaConfig that concern several keys, and the shape of lists."""

@@ -109,6 +109,10 @@ class ConsumerConfig(Config):
             "auto.commit.interval.ms": str(self.auto_commit_interval_ms),
         }
 
+    @classmethod
+    def is_exact(cls, given: Mapping[str, Any]) -> bool:
+        return True
+
     def validate(self) -> None:
         self._resolve("offsets_storage", self.offsets_storage.lower())
         if self.offsets_storage not in get_args(StorageName):

@@ -119,6 +119,10 @@ class ProducerConfig(Config):
     ) -> None:
         super().__init__(properties, **keywords)
 
+    @classmethod
+    def is_exact(cls, given: Mapping[str, Any]) -> bool:
+        return True
+
     def validate(self) -> None:
         parse_bootstrap(self.metadata_broker_list, "metadata.broker.list")
         if not LEGAL_CLIENT_ID.fullmatch(self.client_id):
