@@ -1,9 +1,12 @@
-"""A hook with which a program can show what it is waiting for (kafka08.cli shows a spinner)."""
+"""Waits for peers: a hook with which a program can show them (kafka08.cli shows a spinner), and a
+deadline for all those of a piece of work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from math import inf
 
 Announce = Callable[[object], AbstractContextManager[object]]
 
@@ -27,3 +30,27 @@ def is_announced() -> bool:
 def waiting_for(who: object) -> AbstractContextManager[object]:
     """For a wait for `who`: a broker's connection, a ZooKeeper session."""
     return _announce(who)
+
+
+_give_up_at: ContextVar[float] = ContextVar("give_up_at", default=inf)
+
+
+@contextmanager
+def giving_up_at(deadline: float) -> Iterator[None]:
+    """Within the block no wait of a client for a broker, and no retry, goes on after `deadline`
+    (monotonic seconds of the client's clock), also in calls side by side. Of nested blocks the
+    earliest deadline counts.
+
+    A limit in tries bounds no time: each try may take a socket's timeout at each of many brokers.
+    Do not yield inside the block in a generator: the deadline would be its caller's, too.
+    """
+    token = _give_up_at.set(min(deadline, _give_up_at.get()))
+    try:
+        yield
+    finally:
+        _give_up_at.reset(token)
+
+
+def give_up_at() -> float:
+    """The deadline of the block that runs; infinity outside of one."""
+    return _give_up_at.get()

@@ -8,27 +8,34 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+from collections.abc import Callable, Hashable
 from contextlib import closing
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
-from kafka08.client.requests import offsets_request
-from kafka08.client.retry import retry
-from kafka08.clock import SYSTEM_CLOCK
+from kafka08.client.retry import RetryPolicy, retry
 from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.lifecycle import in_forked_processes
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
+from kafka08.protocol.version_ranges import OF_0_8
 from kafka08.structs import Broker
 
 logger = logging.getLogger(__name__)
+
+TopicFilter = Callable[[str], bool]
+Kept = TypeVar("Kept", ClusterClient, ConnectionPool)
 
 RESPONSE_OVERHEAD: Final = 64 << 10
 """Bytes of a Fetch response of one partition without its messages, at most."""
 ZOOKEEPER_TIMEOUT_MS: Final = 10_000
 
+KEPT: Final = 8
+"""Clients, and as many pools, of which a process keeps the connections open: those used last. A
+driver that lives for weeks may name many clusters and client ids."""
 lost_leaders: Final[set[Broker]] = set()
 """Leaders at which reads of this process have failed: see RangeReader."""
 
@@ -38,8 +45,8 @@ class _Connections:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.clusters: dict[tuple[ClusterAddress, ReadSettings], ClusterClient] = {}
-        self.pools: dict[tuple[bool | None, ReadSettings], ConnectionPool] = {}
+        self.clusters: dict[Hashable, ClusterClient] = {}
+        self.pools: dict[Hashable, ConnectionPool] = {}
 
 
 _open = _Connections()
@@ -52,16 +59,19 @@ def _begin() -> None:
     _open = _Connections()
 
 
-def resolved(address: ClusterAddress, settings: ReadSettings) -> ClusterAddress:
+def resolved(
+    address: ClusterAddress, settings: ReadSettings, is_used: TopicFilter = lambda _: True
+) -> ClusterAddress:
     """The same cluster by its brokers' addresses, and whether they tell their versions; asks
     ZooKeeper and the brokers for what is not known.
 
+    is_used   whether a topic is read or written: the leaders of such topics count alone
     NoBrokersAvailable if no broker is registered there, or none responds.
     """
     if not address.bootstrap:
         address = replace(address, bootstrap=_registered(address.zookeeper, settings))
     if address.negotiates is None:
-        address = replace(address, negotiates=_tell_versions(address, settings))
+        address = replace(address, negotiates=_tell_versions(address, settings, is_used))
     return address
 
 
@@ -79,67 +89,93 @@ def _registered(zookeeper: str, settings: ReadSettings) -> tuple[tuple[str, int]
         return tuple(ClusterStore(zk).broker_addresses())
 
 
-def _tell_versions(address: ClusterAddress, settings: ReadSettings) -> bool:
-    """Whether no live broker is one of 0.8, which closes a connection that asks for versions."""
-    with closing(new_cluster(address, settings)) as cluster:
+def _tell_versions(address: ClusterAddress, settings: ReadSettings, is_used: TopicFilter) -> bool:
+    """Whether none of the leaders is one of 0.8, which closes a connection that asks for versions.
+    They are asked side by side; without a leader all brokers are. This is the first contact, where
+    addresses may be wrong: NoBrokersAvailable if none responds for as long as `looks` last."""
+    with (
+        closing(new_cluster(address, settings)) as cluster,
+        settings.deadline(cluster.clock),
+    ):
         metadata = retry(
             cluster.refresh,
-            settings.retry_policy,
-            SYSTEM_CLOCK,
+            RetryPolicy(settings.looks + 1, settings.retry_interval_ms),
+            cluster.clock,
             what="listing the brokers",
             passes=lambda error: isinstance(error, NoBrokersAvailable),
         )
-    listed = {(broker.host, broker.port) for broker in metadata.brokers.values()}
-    return not any(_is_of_0_8(*broker, settings) for broker in listed or address.bootstrap)
+        leaders = {
+            partition.leader
+            for topic, info in metadata.topics.items()
+            if is_used(topic)
+            for partition in info.partitions
+        }
+        brokers = metadata.brokers
+        used = [brokers[number] for number in leaders & brokers.keys()] or brokers.values()
+        asked = {(broker.host, broker.port) for broker in used} or set(address.bootstrap)
+        return not any(
+            cluster.side_by_side([partial(_is_of_0_8, *broker, settings) for broker in asked])
+        )
 
 
 def _is_of_0_8(host: str, port: int, settings: ReadSettings) -> bool:
-    """Whether the broker closes connections that ask for versions, and no others. False of one that
-    is down: it may be of any release when it is back."""
-    for _ in range(2):
-        if _responds(host, port, settings, negotiates=True):
-            return False
-        if not _responds(host, port, settings, negotiates=False):
-            return False
-    return True
+    """Whether the broker closes connections that ask for versions, and no others: looked at twice,
+    since one that is stopping does so once. False of one that is down or does not respond: it may
+    be of any release when it is back."""
+    return all(_closes_at_versions(host, port, settings) for _ in range(2))
 
 
-def _responds(host: str, port: int, settings: ReadSettings, *, negotiates: bool) -> bool:
-    """Whether the broker responds on a new connection, which asks for its versions or does not."""
+def _closes_at_versions(host: str, port: int, settings: ReadSettings) -> bool:
     with Connection(
         host,
         port,
         client_id=settings.client_id,
         timeout_ms=settings.socket_timeout_ms,
-        negotiates=negotiates,
+        negotiates=True,
+        accepts_0_8=True,
     ) as connection:
         try:
-            connection.send(offsets_request({}))
+            connection.open()
         except (ClientError, ProtocolError) as error:
-            logger.debug("%s:%d, negotiates=%s: %s", host, port, negotiates, error)
+            logger.debug("%s:%d does not say its versions: %s", host, port, error)
             return False
-    return True
+        return connection.versions is OF_0_8
 
 
-def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient:
-    """This process's client of the cluster at `address`, which must be resolved."""
-    with _open.lock:
-        cluster = _open.clusters.get((address, settings))
-        if cluster is None:
-            cluster = _open.clusters[address, settings] = new_cluster(address, settings)
-        return cluster
+def cluster_at(
+    address: ClusterAddress, settings: ReadSettings, *, creates_topics: bool = False
+) -> ClusterClient:
+    """This process's client of the cluster at `address`, which must be resolved. `creates_topics`:
+    for writes, see ClusterClient."""
+    return _kept(
+        _open.clusters,
+        (address, settings, creates_topics),
+        lambda: new_cluster(address, settings, creates_topics=creates_topics),
+    )
 
 
 def fetch_pool(address: ClusterAddress, settings: ReadSettings) -> ConnectionPool:
     """This process's connections for fetches from a cluster, see `new_fetch_pool`."""
+    return _kept(
+        _open.pools, (address.negotiates, settings), lambda: new_fetch_pool(address, settings)
+    )
+
+
+def _kept(known: dict[Hashable, Kept], key: Hashable, make: Callable[[], Kept]) -> Kept:
+    """The one of this key in `known`, or a new one. Of more than KEPT the one used longest ago is
+    forgotten: its idle connections are closed, and whoever still has it can go on."""
     with _open.lock:
-        pool = _open.pools.get((address.negotiates, settings))
-        if pool is None:
-            pool = _open.pools[address.negotiates, settings] = new_fetch_pool(address, settings)
-        return pool
+        found = known.pop(key, None) or make()
+        known[key] = found
+        forgotten = known.pop(next(iter(known))) if len(known) > KEPT else None
+    if forgotten is not None:
+        forgotten.close_idle()
+    return found
 
 
-def new_cluster(address: ClusterAddress, settings: ReadSettings) -> ClusterClient:
+def new_cluster(
+    address: ClusterAddress, settings: ReadSettings, *, creates_topics: bool = False
+) -> ClusterClient:
     """A client of the cluster at `address`, which must be resolved. The caller closes it."""
     return ClusterClient(
         address.bootstrap,
@@ -147,6 +183,7 @@ def new_cluster(address: ClusterAddress, settings: ReadSettings) -> ClusterClien
         timeout_ms=settings.socket_timeout_ms,
         retry_policy=settings.retry_policy,
         negotiates=bool(address.negotiates),
+        creates_topics=creates_topics,
     )
 
 

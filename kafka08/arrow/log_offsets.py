@@ -23,17 +23,19 @@ from kafka08.structs import INTERNAL_TOPICS, TopicPartition
 
 class LogOffsets:
     """Requests to a cluster. Each raises the first partition's error after the last retry: the
-    cluster client's own, and `policy` for topics that are being created and brokers that are
-    starting."""
+    cluster client's own, and `policy` for topics that are being created. `looks`: how often brokers
+    that list nothing are asked again, since they may be starting."""
 
     def __init__(
         self,
         cluster: ClusterClient,
         policy: RetryPolicy = RetryPolicy(),
         clock: Clock = SYSTEM_CLOCK,
+        looks: int = 3,
     ) -> None:
         self._cluster = cluster
         self._policy = policy
+        self._looks = looks
         self._clock = clock
 
     def subscribed(
@@ -41,10 +43,7 @@ class LogOffsets:
     ) -> tuple[TopicPartition, ...]:
         """The existing partitions, sorted. Missing topics and partitions are left out, or
         UnknownTopicOrPartition names them. A pattern may match no topic, and never matches internal
-        topics.
-
-        Requests the metadata of all topics, since a request by name may create a topic.
-        """
+        topics."""
         return retry(
             lambda: self._subscribed(subscription, must_exist),
             self._policy,
@@ -90,10 +89,10 @@ class LogOffsets:
 
     def _listed(self) -> ClusterMetadata:
         """Metadata of all topics. A response without brokers is requested again, as the brokers
-        may be starting. After the last retry it counts as true: a cluster that never had a topic
+        may be starting. After the last look it counts as true: a cluster that never had a topic
         sends it, too."""
         metadata = self._refreshed()
-        for _ in range(self._policy.tries - 1):
+        for _ in range(self._looks):
             if metadata.brokers:
                 break
             self._clock.sleep(self._policy.backoff_ms / 1000)

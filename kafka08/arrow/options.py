@@ -6,7 +6,7 @@ same; docs/spark.md lists all. Source: KafkaSourceProvider of Spark 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -102,6 +102,16 @@ class ReadOptions:
     group: str = ""
     storage: StorageName = "zookeeper"
     commit_to: StorageName | None = None
+
+    def topic_filter(self) -> Callable[[str], bool]:
+        """Whether a topic of this name may be read."""
+        if isinstance(self.subscription, TopicPattern):
+            matches = self.subscription.compiled().fullmatch
+            return lambda topic: matches(topic) is not None
+        if isinstance(self.subscription, Topics):
+            return frozenset(self.subscription.names).__contains__
+        partitions = self.subscription.partitions if self.subscription else self.ranges or ()
+        return frozenset(each.topic for each in partitions).__contains__
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:

@@ -4,7 +4,8 @@ Iterate over it in a task. It sends the next fetch before it yields a set, so th
 Spark copies. It never fetches a yielded set again, so no message comes twice. It retries retriable
 errors itself (no leader, another leader, a lost connection, a broker that is silent or behind),
 because local mode never retries a task, and a stream should survive an election. After
-`poll_timeout_ms` without progress it raises the last error.
+`poll_timeout_ms` without progress it raises the last error; no wait inside goes on for longer. A
+partition that brokers no longer list is data lost.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ from kafka08.errors import (
     ClientError,
     InvalidMessage,
     KafkaError,
+    LeaderNotAvailable,
     OffsetOutOfRange,
     ProtocolError,
+    UnknownTopicOrPartition,
     error_of,
 )
 from kafka08.kernel.types import CODEC_MASK
@@ -43,6 +46,7 @@ from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
+from kafka08.waiting import give_up_at
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +86,8 @@ class RangeReader:
         self._negotiates = negotiates
         self._lent = ExitStack()
         self._connection: Connection | None = None
+        self._gone_since: float | None = None
+        """When (monotonic seconds) the brokers began to list no such partition."""
 
     def __iter__(self) -> Iterator[CheckedSet]:
         """Yields sets; their messages from their `offset` on, below the range's end, belong to the
@@ -97,7 +103,8 @@ class RangeReader:
                     return
                 fetched, following = found
                 if following < self.wanted.until_offset:
-                    self._send_ahead(following)
+                    with self._settings.deadline(self._clock):
+                        self._send_ahead(following)
                 yield fetched
                 self.position = following
         finally:
@@ -106,7 +113,10 @@ class RangeReader:
     def _next_set(self) -> tuple[CheckedSet, int] | None:
         """The set at `position` and the offset behind it; None if the range has no more
         messages."""
-        deadline = self._clock.monotonic() + self._settings.poll_timeout_ms / 1000
+        with self._settings.deadline(self._clock):
+            return self._set_until(give_up_at())
+
+    def _set_until(self, deadline: float) -> tuple[CheckedSet, int] | None:
         was_empty = False
         while self.position < self.wanted.until_offset:
             try:
@@ -179,7 +189,17 @@ class RangeReader:
         metadata = self._cluster.metadata
         if not metadata.knows(self._tp.topic):
             metadata = self._cluster.refresh()
-        return metadata.leader(self._tp)
+        try:
+            leader = metadata.leader(self._tp)
+        except UnknownTopicOrPartition:
+            if self._gone_since is None:
+                self._gone_since = self._clock.monotonic()
+            raise
+        except LeaderNotAvailable:
+            self._gone_since = None
+            raise
+        self._gone_since = None
+        return leader
 
     def _disconnect(self) -> None:
         """Return the connection; the pool keeps it only if nothing is in flight."""
@@ -197,8 +217,21 @@ class RangeReader:
                 error = failed
         if not (passes(error) or isinstance(error, OffsetOutOfRange)):
             raise error
+        if self._is_gone():
+            report([Loss(self._left(), None, None)], fail=self._settings.fail_on_data_loss)
+            self.position = self.wanted.until_offset
+            return error
         self._recover(error)
         return error
+
+    def _is_gone(self) -> bool:
+        """Whether the brokers have listed no such partition for as long as the driver looks for
+        one: a broker that has just started knows fewer."""
+        if self._gone_since is None:
+            return False
+        settings = self._settings
+        looked_s = min(settings.looks * settings.retry_interval_ms, settings.poll_timeout_ms) / 1000
+        return self._clock.monotonic() - self._gone_since >= looked_s
 
     def _recover(self, error: KafkaError) -> None:
         """Wait for the backoff and look the leader up again: after an error it may have moved."""
@@ -209,7 +242,7 @@ class RangeReader:
             self._lost.add(self._leader)
         self._leader = None
         try:
-            self._cluster.refresh()  # of all topics: a request by name would create a deleted one
+            self._cluster.refresh()
         except ClientError as failed:
             logger.info("%s: Cannot refresh the metadata: %s", self._tp, failed)
 

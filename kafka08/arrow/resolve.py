@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from kafka08.arrow.bounds import SEGMENT_GRAIN, Bound, Committed, Extreme, Offsets, Times
 from kafka08.arrow.committed import committed_only
@@ -54,7 +55,12 @@ class Resolver:
         self.options = options
         self._names = names
         self.cluster = cluster or cluster_at(options.address, options.settings)
-        self.log_offsets = LogOffsets(self.cluster, options.settings.retry_policy, clock)
+        settings = options.settings
+        self.log_offsets = LogOffsets(self.cluster, settings.retry_policy, clock, settings.looks)
+
+    def deadline(self) -> AbstractContextManager[None]:
+        """For a block that is one plan."""
+        return self.options.settings.deadline(self.cluster.clock)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """The subscribed partitions that exist now."""

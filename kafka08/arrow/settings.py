@@ -7,6 +7,7 @@ small, frozen and hashable.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,17 +15,19 @@ from kafka08.arrow.option_text import OptionText
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.client.retry import RetryPolicy
+from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
 from kafka08.safety import ALLOW_DOC, OF_CONSUMERS
+from kafka08.waiting import giving_up_at
 
 FETCH_BYTES: Final = 4 << 20
 """0.8 scans from an index entry at every fetch, so few large fetches cost the broker less."""
 MAX_FETCH_BYTES: Final = 256 << 20
-NUM_RETRIES: Final = 50
+LOOKS: Final = 50
 RETRY_INTERVAL_MS: Final = 200
-"""About 10 s: an election may take that long. Spark's connector has 3 retries and 10 ms, but each
-of its attempts waits inside the JVM's consumer."""
+"""A partition that is missing for LOOKS of these intervals, 10 s, is gone: a broker that has just
+started knows fewer for a moment."""
 POLL_TIMEOUT_MS: Final = 120_000
 """spark.network.timeout; a reader cannot read the session's value."""
 OWN_DECODING: Final = "keys and values are bytes here; decode them with Spark's functions"
@@ -101,8 +104,10 @@ class ReadSettings:
     """How a task reads.
 
     fetch_bytes, max_fetch_bytes   size of a fetch, and its limit while one large message needs it
-    poll_timeout_ms   after so long without progress, a read fails with its last error
-    retries, retry_interval_ms   for the driver's requests for metadata and offsets
+    poll_timeout_ms   a plan that takes so long, and a read that makes no progress for so long,
+                      fails with its last error
+    retries, retry_interval_ms   for the driver's requests for metadata and offsets; None: as many
+                      as poll_timeout_ms allows
     fail_on_data_loss   missing offsets are an error; else they are logged and skipped
     """
 
@@ -114,14 +119,26 @@ class ReadSettings:
     receive_buffer_bytes: int = 0
     backoff_ms: int = 200
     poll_timeout_ms: int = POLL_TIMEOUT_MS
-    retries: int = NUM_RETRIES
+    retries: int | None = None
     retry_interval_ms: int = RETRY_INTERVAL_MS
     fail_on_data_loss: bool = True
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """Retries of the driver's requests."""
-        return RetryPolicy(self.retries + 1, self.retry_interval_ms)
+        """Retries of the driver's requests: their limit is `deadline`."""
+        in_time = self.poll_timeout_ms // max(self.retry_interval_ms, 1) + 1
+        tries = in_time if self.retries is None else self.retries + 1
+        return RetryPolicy(tries, self.retry_interval_ms)
+
+    @property
+    def looks(self) -> int:
+        """How often the driver looks again before something counts as gone."""
+        return LOOKS if self.retries is None else self.retries
+
+    def deadline(self, clock: Clock = SYSTEM_CLOCK) -> AbstractContextManager[None]:
+        """For a block of requests that together may take poll_timeout_ms: one plan, or one step of
+        a task."""
+        return giving_up_at(clock.monotonic() + self.poll_timeout_ms / 1000)
 
 
 def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, StorageName]:
@@ -141,7 +158,7 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
         receive_buffer_bytes=keys.socket_receive_buffer_bytes,
         backoff_ms=keys.refresh_leader_backoff_ms,
         poll_timeout_ms=text.take_number("kafkaConsumer.pollTimeoutMs", POLL_TIMEOUT_MS),
-        retries=text.take_number("fetchOffset.numRetries", NUM_RETRIES, low=0),
+        retries=text.take_number("fetchOffset.numRetries", None, low=0),
         retry_interval_ms=text.take_number("fetchOffset.retryIntervalMs", RETRY_INTERVAL_MS, low=0),
         fail_on_data_loss=text.take_bool("failOnDataLoss", True),
     )

@@ -7,6 +7,7 @@ messages. Offsets are committed only when the caller asks, after a complete read
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -96,7 +97,7 @@ def scan(
         raise ConfigError("start cannot be given with ranges: each range has its own")
     exact = None if ranges is None else tuple(_checked_range(r) for r in ranges)
     options = ReadOptions(
-        address=resolved(_address(bootstrap, zookeeper), settings),
+        address=_address(bootstrap, zookeeper),
         settings=settings,
         ranges=exact,
         subscription=None if exact is not None else Topics(tuple(sorted(set(names)))),
@@ -106,7 +107,8 @@ def scan(
         storage=storage,
     )
     schema = pa.schema([(name, COLUMNS[name]) for name in columns])
-    return Scan(options, schema)
+    address = resolved(options.address, settings, options.topic_filter())
+    return Scan(replace(options, address=address), schema)
 
 
 class Scan(Closeable):
@@ -130,7 +132,8 @@ class Scan(Closeable):
         self.schema = schema
         try:
             self._resolver = Resolver(options, self._cluster, names=("start", "end"))
-            self._all = tuple(self._resolver.batch())
+            with self._resolver.deadline():
+                self._all = tuple(self._resolver.batch())
         except NothingCommitted as error:
             self.close()
             raise NothingCommitted(error.facts, "Give if_uncommitted='earliest'") from None

@@ -23,14 +23,15 @@ def ranges_until_now(
     resolver = Resolver(
         parse_read_options({"kafka.bootstrap.servers": bootstrap, "subscribe": topic})
     )
-    partitions = resolver.partitions()
-    earliest = resolver.log_offsets.earliest(partitions)
-    latest = resolver.log_offsets.latest_up_to(
-        {tp: stored.get(tp.partition, 0) for tp in partitions}
-    )
-    wanted = []
-    for tp in partitions:
-        start = stored.get(tp.partition, earliest[tp])
-        # A log that ends before `start` has lost messages: with this range `clamp` reports it.
-        wanted.append(OffsetRange(*tp, min(start, latest[tp]), max(start, latest[tp])))
-    return resolver.available(wanted)
+    with resolver.deadline():
+        partitions = resolver.partitions()
+        earliest = resolver.log_offsets.earliest(partitions)
+        latest = resolver.log_offsets.latest_up_to(
+            {tp: stored.get(tp.partition, 0) for tp in partitions}
+        )
+        wanted = []
+        for tp in partitions:
+            start = stored.get(tp.partition, earliest[tp])
+            # A log that ends before `start` has lost messages: with this range `clamp` reports it.
+            wanted.append(OffsetRange(*tp, min(start, latest[tp]), max(start, latest[tp])))
+        return resolver.available(wanted)

@@ -48,13 +48,18 @@ class ConnectionPool(ProcessBound):
         """Close the idle ones and abort those in use; their threads get ConnectionFailed."""
         with self._lock:
             self.is_closed = True
-            idle = [connection for of_broker in self._idle.values() for connection in of_broker]
-            self._idle.clear()
             lent = list(self._lent.values())
-        for connection in idle:
-            connection.close()
+        self.close_idle()
         for connection in lent:
             connection.abort()
+
+    def close_idle(self) -> None:
+        """Close the idle connections. The pool can still be used."""
+        with self._lock:
+            idle = [connection for of_broker in self._idle.values() for connection in of_broker]
+            self._idle.clear()
+        for connection in idle:
+            connection.close()
 
     def _take(self, host: str, port: int) -> Connection:
         while True:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
 
+from kafka08 import waiting
 from kafka08.clock import Clock
 from kafka08.errors import (
     ApiError,
@@ -86,8 +87,9 @@ def retry(
 
     Only an error that `passes` is retried. `before_next` runs before each retry, after the backoff:
     forget a leader, refresh metadata. An error that it raises counts as that attempt's error. No
-    retry begins after `give_up_at` (monotonic seconds).
+    retry begins after `give_up_at` (monotonic seconds), nor after that of `giving_up_at`.
     """
+    give_up_at = min(give_up_at, waiting.give_up_at())
     failed: KafkaError | None = None
     backoff_s = policy.backoff_ms / 1000
     for tries_left in range(policy.tries - 1, -1, -1):

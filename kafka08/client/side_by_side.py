@@ -4,6 +4,8 @@ or gone delays none of the others."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from functools import partial
 from typing import Generic, TypeVar, cast
 
 from kafka08.runtime import Runtime
@@ -14,9 +16,9 @@ T = TypeVar("T")
 def side_by_side(calls: Iterable[Callable[[], T]], runtime: Runtime, name: str) -> list[T]:
     """The results of `calls`, in their order, after all have ended; raises the error of the first
     that failed. Each runs in a task of its own called `name`, the last in that of the caller: a
-    call alone starts no task."""
+    call alone starts no task. The deadline of `giving_up_at` holds in all of them."""
     begun = [_Call(call) for call in calls]
-    tasks = [runtime.spawn(one.run, name=name) for one in begun[:-1]]
+    tasks = [runtime.spawn(partial(copy_context().run, one.run), name=name) for one in begun[:-1]]
     for one in begun[-1:]:
         one.run()
     for task in tasks:

@@ -33,7 +33,7 @@ from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import BOTH_WAYS, DELIVER_ALL, DROP_UNDELIVERED, PEEK
-from kafka08.waiting import is_announced, waiting_for
+from kafka08.waiting import give_up_at, is_announced, waiting_for
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class Connection(Closeable):
 
     timeout_ms          longest wait for one write, and for one response from the start of its read
     connect_timeout_ms  longest wait for the connection (to each address of the host)
+                        Both are shorter within `giving_up_at` (kafka08.waiting)
     receive_buffer, send_buffer   socket buffer sizes in bytes; 0 or less: the system's defaults
     max_response_bytes  a response that announces more is refused before it is read
     negotiates          whether to request the broker's API versions whenever it is opened; they are
@@ -132,7 +133,7 @@ class Connection(Closeable):
             with waiting_for(self._server):
                 stream = self.runtime.connect(
                     (self.host, self.port),
-                    self._connect_timeout_ms / 1000,
+                    self._limited_ms(self._connect_timeout_ms) / 1000,
                     receive_buffer=self._receive_buffer,
                     send_buffer=self._send_buffer,
                 )
@@ -180,15 +181,16 @@ class Connection(Closeable):
         if self._stream is None:
             self.open()
         assert self._stream is not None
+        timeout_ms = self._limited_ms(self.timeout_ms)
         try:
-            self._stream.settimeout(self.timeout_ms / 1000)
+            self._stream.settimeout(timeout_ms / 1000)
             if request_class in NEVER_LATE:
                 self._stream.setsockopt(*DROP_UNDELIVERED)
             self._stream.sendall(frame)
         except TimeoutError as error:
             self.close()
             raise RequestTimeout(
-                f"{self} did not take a {request_class.__name__} within {self.timeout_ms} ms"
+                f"{self} did not take a {request_class.__name__} within {timeout_ms} ms"
             ) from error
         except OSError as error:
             self.close()
@@ -231,7 +233,7 @@ class Connection(Closeable):
     ) -> memoryview:
         """`read_response` for callers that decode; the payload starts with the correlation id."""
         assert self._in_flight, "nothing is in flight"
-        timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        timeout_ms = self._limited_ms(self.timeout_ms if timeout_ms is None else timeout_ms)
         correlation_id, request_class, _ = self._in_flight[0]
         try:
             if is_announced():
@@ -323,7 +325,7 @@ class Connection(Closeable):
             for request in negotiation.requests:
                 self.write(request)
             while negotiation.versions is None:
-                negotiation.take(self._receive_frame(self.timeout_ms))
+                negotiation.take(self._receive_frame(self._limited_ms(self.timeout_ms)))
         except (OSError, KafkaError) as error:
             self.close()
             if negotiation.is_of_0_8 and not isinstance(error, TimeoutError | ProtocolError):
@@ -337,6 +339,13 @@ class Connection(Closeable):
             raise
         self._in_flight.clear()
         return negotiation.versions
+
+    def _limited_ms(self, timeout_ms: int) -> int:
+        """`timeout_ms`, or what is left until the deadline of `giving_up_at`; at least 1."""
+        deadline = give_up_at()
+        if deadline == inf:
+            return timeout_ms
+        return min(timeout_ms, max(1, round((deadline - self.runtime.monotonic()) * 1000)))
 
     def _receive_frame(self, timeout_ms: int, room: memoryview | None = None) -> memoryview:
         """The payload of the next frame, in `room` if it has enough; OSError, TimeoutError or

@@ -31,7 +31,8 @@ class BatchReader(datasource.DataSourceReader):
     @plain_errors
     def partitions(self) -> list[InputPartition]:
         resolver = Resolver(self._options)
-        return range_partitions(resolver, self._narrowed(resolver, resolver.batch()))
+        with resolver.deadline():
+            return range_partitions(resolver, self._narrowed(resolver, resolver.batch()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._tasks.read(partition)

@@ -128,9 +128,10 @@ class Batches:
         return rdd.offsetRanges() if rdd else []
 
     def _next(self) -> KafkaRDD:
-        latest = retry(
-            self._latest, self._policy, SYSTEM_CLOCK, what="looking up the latest offsets"
-        )
+        with self._cluster.deadline():
+            latest = retry(
+                self._latest, self._policy, SYSTEM_CLOCK, what="looking up the latest offsets"
+            )
         limits = self.rate_limit.limits(
             {tp: max(0, latest[tp] - start) for tp, start in self.next_offsets.items()}
         )
@@ -179,8 +180,9 @@ def direct_stream(
         _check_topics(set(topics), {tp.topic for tp in start})
         cluster.check([OffsetRange(*tp, offset, offset) for tp, offset in start.items()])
     else:
-        partitions = cluster.offsets.subscribed(Topics(tuple(sorted(topics))))
-        start = _reset(cluster, partitions)
+        with cluster.deadline():
+            partitions = cluster.offsets.subscribed(Topics(tuple(sorted(topics))))
+            start = _reset(cluster, partitions)
     return _stream(ssc, Batches(ssc, cluster, start, handle))
 
 
@@ -189,10 +191,11 @@ def group_stream(
 ) -> KafkaDStream:
     """See KafkaUtils.createStream."""
     subscribed = Topics(tuple(topics))
-    partitions = cluster.offsets.subscribed(subscribed)
-    committed = committed_only(cluster.client, group, partitions, "zookeeper")
-    earliest = cluster.offsets.earliest(partitions)
-    latest = cluster.offsets.latest_up_to({tp: committed.get(tp, 0) for tp in partitions})
+    with cluster.deadline():
+        partitions = cluster.offsets.subscribed(subscribed)
+        committed = committed_only(cluster.client, group, partitions, "zookeeper")
+        earliest = cluster.offsets.earliest(partitions)
+        latest = cluster.offsets.latest_up_to({tp: committed.get(tp, 0) for tp in partitions})
     start = group_starts(
         committed, earliest, latest, earliest if cluster.starts_at_earliest else latest
     )

@@ -46,12 +46,14 @@ def read_ranges(
     parsed = parse_read_options(options)
     schema = schema or default_schema(parsed.include_headers)
     check_schema(schema, parsed.include_headers)
-    parsed = replace(parsed, address=resolved(parsed.address, parsed.settings))
+    address = resolved(parsed.address, parsed.settings, parsed.topic_filter())
+    parsed = replace(parsed, address=address)
     resolver = Resolver(parsed)
-    plan = [
-        (*piece, *_address(resolver.leader(piece.topic_partition)))
-        for piece in resolver.tasks(resolver.batch())
-    ]
+    with resolver.deadline():
+        plan = [
+            (*piece, *_address(resolver.leader(piece.topic_partition)))
+            for piece in resolver.tasks(resolver.batch())
+        ]
     tasks = max(1, len(plan))
     if context is None:  # Spark Connect, which has no RDDs
         frame = spark.createDataFrame(plan, _PLAN).repartition(tasks)

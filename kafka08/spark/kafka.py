@@ -78,7 +78,7 @@ class KafkaUtils:
             raise TypeError("kafkaParams should be dict")
         if not isinstance(offsetRanges, list):
             raise TypeError("offsetRanges should be list")
-        cluster = OldCluster(kafkaParams)
+        cluster = OldCluster(kafkaParams, {wanted.topic for wanted in offsetRanges})
         cluster.check(offsetRanges)
         check_workers(sc)
         known = {
@@ -110,7 +110,7 @@ class KafkaUtils:
         if not isinstance(kafkaParams, dict):
             raise TypeError("kafkaParams should be dict")
         handle = handler(keyDecoder, valueDecoder, messageHandler)
-        return direct_stream(ssc, topics, OldCluster(kafkaParams), fromOffsets, handle)
+        return direct_stream(ssc, topics, OldCluster(kafkaParams, topics), fromOffsets, handle)
 
     @staticmethod
     def createStream(
@@ -134,7 +134,7 @@ class KafkaUtils:
             raise TypeError("topics should be dict")
         params = {**(kafkaParams or {}), "zookeeper.connect": zkQuorum, "group.id": groupId}
         handle = handler(keyDecoder, valueDecoder, None)
-        return group_stream(ssc, sorted(topics), OldCluster(params), groupId, handle)
+        return group_stream(ssc, sorted(topics), OldCluster(params, topics), groupId, handle)
 
 
 def handler(

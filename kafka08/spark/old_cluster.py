@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 
 from pyspark import SparkContext
@@ -19,9 +19,9 @@ from kafka08.structs import Broker, TopicPartition
 
 
 class OldCluster:
-    """The cluster that kafkaParams name, for the driver."""
+    """The cluster that kafkaParams name, for the driver. `topics`: those that are read."""
 
-    def __init__(self, params: Mapping[str, str]) -> None:
+    def __init__(self, params: Mapping[str, str], topics: Collection[str]) -> None:
         given = dict(params)
         if "metadata.broker.list" in given:
             given["bootstrap.servers"] = given.pop("metadata.broker.list")
@@ -40,16 +40,25 @@ class OldCluster:
             receive_buffer_bytes=keys.socket_receive_buffer_bytes,
             backoff_ms=keys.refresh_leader_backoff_ms,
         )
-        self.address: ClusterAddress = resolved(address_of(keys), self.settings)
+        self.address: ClusterAddress = resolved(
+            address_of(keys), self.settings, frozenset(topics).__contains__
+        )
         self.client = cluster_at(self.address, self.settings)
-        self.offsets = LogOffsets(self.client, self.settings.retry_policy)
+        self.offsets = LogOffsets(
+            self.client, self.settings.retry_policy, looks=self.settings.looks
+        )
+
+    def deadline(self) -> AbstractContextManager[None]:
+        """For a block that looks up one interval, or the start of a stream."""
+        return self.settings.deadline(self.client.clock)
 
     def check(self, wanted: Sequence[OffsetRange]) -> None:
         """Check every range, even empty ones, against its leader."""
         ends = furthest_ends(wanted)
-        there = sorted(self.offsets.existing(ends))
-        earliest = self.offsets.earliest(there)
-        latest = self.offsets.latest_up_to({tp: ends[tp] for tp in there})
+        with self.deadline():
+            there = sorted(self.offsets.existing(ends))
+            earliest = self.offsets.earliest(there)
+            latest = self.offsets.latest_up_to({tp: ends[tp] for tp in there})
         faults = [
             str(Loss(OffsetRange(*r), earliest.get(tp), latest.get(tp)))
             for r in wanted

@@ -80,9 +80,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query begins. Spark calls it twice; the result is the same."""
         if self._initial is None:
             resolver = self._resolver
-            partitions = resolver.partitions()
-            created = self._creations.of({tp.topic for tp in partitions})
-            offsets = resolver.offsets_at(self._options.start, partitions, "startingOffsets")
+            with resolver.deadline():
+                partitions = resolver.partitions()
+                created = self._creations.of({tp.topic for tp in partitions})
+                offsets = resolver.offsets_at(self._options.start, partitions, "startingOffsets")
             if self._target is not None:
                 # Partitions that appear after the target was fixed are for the next run.
                 offsets = {tp: o for tp, o in offsets.items() if tp in self._target}
@@ -91,7 +92,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @plain_errors
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._latest()
+        with self._resolver.deadline():
+            self._target = self._latest()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.max_offsets_per_trigger is not None:
@@ -105,6 +107,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the next batch; `start` itself if none is due. DataLost, listing every
         partition, if some are gone, of a recreated topic, or end before `start`, and failOnDataLoss
         is on."""
+        with self._resolver.deadline():
+            return self._end_of_next(start, limit)
+
+    def _end_of_next(self, start: Position, limit: ReadLimit) -> Position:
         begin = StreamOffset.from_json(start)
         seen = self._last_seen
         created, latest = self._current_ends(begin)
@@ -134,8 +140,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         missing range, if retention was faster and failOnDataLoss is on."""
         finish = StreamOffset.from_json(end)
         wanted = ranges_between(StreamOffset.from_json(start), finish)
-        wanted = self._of_topics_as_planned(wanted, finish)
-        return range_partitions(self._resolver, self._not_deleted(wanted))
+        with self._resolver.deadline():
+            wanted = self._of_topics_as_planned(wanted, finish)
+            return range_partitions(self._resolver, self._not_deleted(wanted))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._tasks.read(partition)
@@ -149,7 +156,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         offsets = StreamOffset.from_json(end).ends
         try:
-            commit_offsets(self._resolver.cluster, group, offsets, storage)
+            with self._resolver.deadline():
+                commit_offsets(self._resolver.cluster, group, offsets, storage)
         except KafkaError as error:
             logger.warning("Cannot commit offsets of group %s in %s: %s", group, storage, error)
 
@@ -170,7 +178,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None and not self._creations.are_known:
             return {}, self._target
         topics = {tp.topic for tp in begin.ends}
-        for _ in range(self._options.settings.retries + 1):
+        for _ in range(self._options.settings.looks + 1):
             created = self._creations.of(topics)
             latest: Mapping[TopicPartition, int] = self._latest()
             topics |= {tp.topic for tp in latest}
@@ -195,7 +203,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         has left the in-sync replicas, and then nothing is lost."""
         settings = self._options.settings
         found = dict(latest)
-        for _ in range(settings.retries):
+        for _ in range(settings.looks):
             behind = [
                 tp
                 for tp, offset in begin.ends.items()

@@ -74,10 +74,11 @@ def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
     """The exact ranges for `options` of the source now, one per task. Errors advise with options
     of the command."""
     parsed = parse_read_options(options)
-    address = resolved(parsed.address, parsed.settings)
+    address = resolved(parsed.address, parsed.settings, parsed.topic_filter())
     resolver = Resolver(replace(parsed, address=address))
     try:
-        return resolver.tasks(resolver.batch())
+        with resolver.deadline():
+            return resolver.tasks(resolver.batch())
     except DataLost as lost:
         raise DataLost(lost.facts, "Use --range to read the offsets that exist") from None
     except NothingCommitted as nothing:

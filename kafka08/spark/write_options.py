@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kafka08.arrow.option_text import OptionText
 from kafka08.arrow.settings import (
-    NUM_RETRIES,
+    POLL_TIMEOUT_MS,
     ClusterAddress,
     ReadSettings,
     address_of_keys,
 )
-from kafka08.config import Config, key
+from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
 from kafka08.protocol import compression
 from kafka08.safety import ALLOW_DOC, OF_PRODUCERS
@@ -58,7 +58,12 @@ class WriterKeys(Config):
         10_000, low=1, doc="How long the leader may wait for its followers."
     )
     socket_timeout_ms: int = key(30_000, low=1, doc="How long to wait for a broker's response.")
-    retries: int = key(NUM_RETRIES, low=0, doc="Retries of an unacknowledged set.")
+    delivery_timeout_ms: int = key(
+        POLL_TIMEOUT_MS, low=1, doc="A set that is not acknowledged within this time fails."
+    )
+    retries: int = key(
+        INT_MAX, low=0, doc="Retries of an unacknowledged set within delivery.timeout.ms."
+    )
     retry_backoff_ms: int = key(200, low=0, doc="Backoff between retries.")
     api_version_request: bool = key(
         True,
@@ -95,6 +100,8 @@ class WriteOptions:
     codec        of kafka08.protocol.compression
     batch_bytes  of one message set, before compression; a larger message is a set of its own
     hash_name    MURMUR2 or BYTE_ARRAY_HASH
+    keeps_times  messages get the times of the column timestamp; else the time of sending
+    partition_counts   topic → number of its partitions, from the driver
     """
 
     address: ClusterAddress
@@ -105,6 +112,8 @@ class WriteOptions:
     batch_bytes: int
     request_timeout_ms: int
     hash_name: str
+    keeps_times: bool = False
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
@@ -115,6 +124,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     if topic is not None and (fault := fault_of(topic)):
         raise ConfigError(f"topic: {fault}")
     text.take_bool("includeHeaders", False)  # the headers column is checked row by row
+    keeps_times = text.take_bool("includeTimestamp", False)
     given = text.take_kafka_keys(REFUSED_KEYS)
     zookeeper = text.take("zookeeper.connect")
     if zookeeper is not None:
@@ -129,7 +139,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     settings = ReadSettings(
         client_id=keys.client_id,
         socket_timeout_ms=keys.socket_timeout_ms,
-        retries=keys.retries,
+        poll_timeout_ms=keys.delivery_timeout_ms,
+        retries=None if keys.retries == INT_MAX else keys.retries,
         retry_interval_ms=keys.retry_backoff_ms,
     )
     return WriteOptions(
@@ -143,4 +154,5 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         batch_bytes=keys.batch_size,
         request_timeout_ms=keys.request_timeout_ms,
         hash_name=PARTITIONERS[keys.partitioner_class],
+        keeps_times=keeps_times,
     )

@@ -392,3 +392,37 @@ def test_a_silent_broker_is_an_error(cluster: LogCluster) -> None:
     cluster.refuse(T0, *[NotLeaderForPartition.code] * 100)
     with pytest.raises(NotLeaderForPartition, match="no progress"):
         rows(cluster.reader(OffsetRange("t", 0, 5, 100), LENIENT))
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_topic_that_is_deleted_during_the_read(cluster: LogCluster, fail: bool) -> None:
+    """The rest of the range is one error, or is passed over if loss is accepted: the ranges of
+    other topics are read then. (It used to end with UnknownTopicOrPartition in both cases.)"""
+    settings = replace(SETTINGS, poll_timeout_ms=120_000, fetch_bytes=300, fail_on_data_loss=fail)
+    reader = cluster.reader(OffsetRange("t", 0, 0, 100), settings)
+    found = []
+    sets = iter(reader)
+    found.append(next(sets))
+    del cluster.leaders[T0]
+    if fail:
+        with pytest.raises(DataLost, match=r"\[t,0\] \[\d+, 100\): the partition is gone"):
+            found += sets
+    else:
+        found += sets
+        assert [fetched.offset for fetched in found] == [0, found[-1].offset]
+    assert 10 <= sum(cluster.clock.slept) < 11
+
+
+def test_a_topic_that_brokers_do_not_list_for_a_moment(cluster: LogCluster) -> None:
+    """Brokers that have just started know fewer partitions: nothing is lost."""
+    reader = cluster.reader(OffsetRange("t", 0, 0, 100), replace(LENIENT, poll_timeout_ms=120_000))
+    leader = cluster.leaders.pop(T0)
+    sleep = cluster.clock.sleep
+
+    def sleep_until_listed(seconds: float) -> None:
+        sleep(seconds)
+        if sum(cluster.clock.slept) > 9:
+            cluster.leaders[T0] = leader
+
+    cluster.clock.sleep = sleep_until_listed  # type: ignore[method-assign]
+    assert rows(reader) == expected(0, 100)

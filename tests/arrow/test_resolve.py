@@ -15,9 +15,9 @@ from kafka08.arrow.resolve import Resolver, by_segment_end
 from kafka08.arrow.unread_ranges import ranges_until_now
 from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
-from kafka08.errors import ConfigError, UnknownTopicOrPartition
+from kafka08.errors import ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.protocol.offsets import OffsetsPartitionResponse
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_LEADER, TopicPartition
 from tests.arrow.logs import T0, LogCluster
 
 
@@ -303,3 +303,32 @@ def test_a_plan_grows_with_its_ranges(least: str) -> None:
     assert CountedRange.comparisons <= len(ranges)
     assert len(tasks) >= len(ranges)
     assert sum(r.size for r in tasks) == 9 * len(ranges)
+
+
+@pytest.mark.parametrize("found_after_s", [60, None])
+def test_a_plan_waits_for_a_leader_as_long_as_a_task(found_after_s: int | None) -> None:
+    """Its limit is a time, kafkaConsumer.pollTimeoutMs, and no number of tries, which ended a
+    stream after 10 s without a leader."""
+    cluster = SegmentedCluster()
+    leader = cluster.leaders[T0]
+    cluster.leaders[T0] = NO_LEADER
+    sleep = cluster.clock.sleep
+
+    def sleep_until_elected(seconds: float) -> None:
+        sleep(seconds)
+        if found_after_s is not None and sum(cluster.clock.slept) >= found_after_s:
+            cluster.leaders[T0] = leader
+
+    cluster.clock.sleep = sleep_until_elected  # type: ignore[method-assign]
+    options = parse_read_options({"kafka.bootstrap.servers": "b1:9092", "subscribe": "t"})
+    client = ClusterClient(
+        cluster.bootstrap, retry_policy=options.settings.retry_policy, runtime=cluster.runtime
+    )
+    found = Resolver(options, client, cluster.clock)
+    with found.deadline():
+        if found_after_s is not None:
+            assert OffsetRange("t", 0, 0, 25) in found.batch()
+        else:
+            with pytest.raises(LeaderNotAvailable):
+                found.batch()
+            assert sum(cluster.clock.slept) == pytest.approx(120, abs=1)

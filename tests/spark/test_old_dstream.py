@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -172,7 +173,7 @@ class OldGroup:
         monkeypatch.setattr(dstream, "commit_offsets", self._commit)
         monkeypatch.setattr(dstream, "_stream", lambda _, batches, *__: batches)
         params = {"bootstrap.servers": "b1:9092", "auto.offset.reset": reset, **NOT_ASKED}
-        self._cluster = OldCluster(params)
+        self._cluster = OldCluster(params, ["t"])
         self._cluster.client = brokers.client
         self._cluster.offsets = LogOffsets(brokers.client)
         monkeypatch.setattr(self._cluster, "rdd", lambda _, ranges, __: ranges_of(ranges))
@@ -432,6 +433,9 @@ class FakeCluster:
         self.end = 0
         self.errors: list[Exception] = []
 
+    def deadline(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def ends_from(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         self.end += 10
         return dict.fromkeys(positions, self.end)
@@ -501,7 +505,7 @@ def test_intervals_without_outputs_are_forgotten_in_the_end() -> None:
 
 def test_an_rdd_of_a_partition_without_a_leader(spark: SparkSession) -> None:
     """The leader only says where a task runs best; the task looks it up itself."""
-    cluster = OldCluster({"bootstrap.servers": "127.0.0.1:1", **NOT_ASKED})
+    cluster = OldCluster({"bootstrap.servers": "127.0.0.1:1", **NOT_ASKED}, ["t"])
     tp = TopicPartition("t", 0)
     with pytest.raises(UnknownTopicOrPartition):
         cluster.client.metadata.leader(tp)
@@ -536,7 +540,7 @@ def test_topics_are_those_of_the_offsets() -> None:
 def test_the_reset_ignores_case(reset: str, earliest: bool) -> None:
     """auto.offset.reset may have any case, as in 2.4."""
     params = {"metadata.broker.list": "b1:9092", "auto.offset.reset": reset, **NOT_ASKED}
-    assert OldCluster(params).starts_at_earliest is earliest
+    assert OldCluster(params, []).starts_at_earliest is earliest
 
 
 @pytest.fixture

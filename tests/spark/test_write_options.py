@@ -31,6 +31,8 @@ BASE = {"kafka.bootstrap.servers": "b1:9092"}
         ({"topic": "t"}, "topic", "t"),
         ({}, "topic", None),
         ({"includeHeaders": "true"}, "topic", None),
+        ({}, "keeps_times", False),
+        ({"includeTimestamp": "true"}, "keeps_times", True),
         ({"checkpointLocation": "/x", "queryName": "q"}, "topic", None),
     ],
 )
