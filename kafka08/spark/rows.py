@@ -62,18 +62,25 @@ class Partitioner:
             chosen = pc.coalesce(given, chosen)
         if not chosen.null_count:
             return chosen
-        in_turn = [(self._next + row) % count for row in range(len(keys))]
-        self._next = (self._next + len(keys)) % count
-        return pc.coalesce(chosen, pa.array(in_turn, pa.int32()))
+        left = chosen.null_count
+        in_turn = [(self._next + number) % count for number in range(left)]
+        self._next = (self._next + left) % count
+        return pc.replace_with_mask(chosen, pc.is_null(chosen), pa.array(in_turn, pa.int32()))
 
 
 def by_partition(
-    batch: pa.RecordBatch, topic: str | None, partitioner: Partitioner, count_of: PartitionCount
+    batch: pa.RecordBatch,
+    topic: str | None,
+    partitioner: Partitioner,
+    count_of: PartitionCount,
+    *,
+    keeps_times: bool = False,
 ) -> Iterator[tuple[TopicPartition, Rows]]:
     """The rows of a batch by partition, in their order within each.
 
-    topic     for all rows; None: from their column
-    count_of  topic → its number of partitions
+    topic        for all rows; None: from their column
+    count_of     topic → its number of partitions
+    keeps_times  rows have the times of the column timestamp; else it counts as absent
     ConfigError for a row without a topic, with a header, with a time before 1970, or with a
     partition that does not exist.
     """
@@ -87,7 +94,7 @@ def by_partition(
         pa.nulls(len(values), pa.binary()) if given_keys is None else given_keys.cast(pa.binary())
     )
     partitions = columns.get("partition")
-    times = _milliseconds(columns.get("timestamp"))
+    times = _milliseconds(columns.get("timestamp") if keeps_times else None)
     for name, rows in _by_topic(columns.get("topic"), topic, len(values)):
         of_topic = Rows(*_taken((keys, values, times), rows))
         count = count_of(name)

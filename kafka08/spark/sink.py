@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -24,13 +23,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafka08.arrow.connections import cluster_at
+from kafka08.arrow.connections import cluster_at, resolved
 from kafka08.client.requests import produce_request, produce_results, produce_version
-from kafka08.client.retry import may_be_stored_later, retry
+from kafka08.client.retry import may_be_stored_later
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import ApiError, ConfigError, KafkaError, UnknownTopicOrPartition, error_of
+from kafka08.errors import ApiError, ConfigError, MessageSetSizeTooLarge, error_of
 from kafka08.network.connection import Connection
-from kafka08.protocol.produce import ProduceResponse
+from kafka08.protocol.produce import ProducePartitionResponse, ProduceResponse
+from kafka08.spark.partition_counts import partition_count, planned_counts
 from kafka08.spark.plain_errors import plain_write_errors
 from kafka08.spark.rows import Partitioner, SetQueue, by_partition, counts_text
 from kafka08.spark.write_options import WriteOptions
@@ -38,9 +38,6 @@ from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-UNKNOWN_TOPIC_SECONDS: Final = 3
-"""A topic that was created a moment ago is unknown to a broker until the controller tells it. Where
-brokers create topics themselves, a new one has no leader at first, which is another error."""
 COLUMN_TYPES = {
     "key": (StringType, BinaryType),
     "value": (StringType, BinaryType),
@@ -58,16 +55,29 @@ class Written(WriterCommitMessage):
     counts: Mapping[str, tuple[int, int]]
 
 
+def planned(options: WriteOptions) -> WriteOptions:
+    """`options` with the brokers' addresses, and how many partitions topics have now: for the
+    tasks, which must agree on that. On the driver."""
+    topic = options.topic
+    address = resolved(
+        options.address, options.settings, lambda each: topic is None or each == topic
+    )
+    cluster = cluster_at(address, options.settings, creates_topics=True)
+    with options.settings.deadline(cluster.clock):
+        counts = planned_counts(cluster, topic, options.settings.retry_policy)
+    return replace(options, address=address, partition_counts=counts)
+
+
 class RowWriter:
-    """Writes batches of rows in a task. `clock`: the time of rows without a timestamp."""
+    """Writes batches of rows in a task. `clock`: the time of rows without one of their own."""
 
     def __init__(self, options: WriteOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self._options = options
         self._clock = clock
         settings = options.settings
-        self._cluster = cluster_at(options.address, settings)
+        self._cluster = cluster_at(options.address, settings, creates_topics=True)
         self._policy = settings.retry_policy
-        self._partition_counts: dict[str, int] = {}
+        self._partition_counts = dict(options.partition_counts)
         self._counts: dict[str, tuple[int, int]] = {}
 
     @plain_write_errors
@@ -83,7 +93,11 @@ class RowWriter:
             waiting = {
                 tp: SetQueue(rows, options.batch_bytes, options.codec, sent_ms)
                 for tp, rows in by_partition(
-                    batch, options.topic, partitioner, self._partition_count
+                    batch,
+                    options.topic,
+                    partitioner,
+                    self._partition_count,
+                    keeps_times=options.keeps_times,
                 )
             }
             while waiting:
@@ -93,7 +107,9 @@ class RowWriter:
 
     def _send(self, queues: Mapping[TopicPartition, SetQueue]) -> None:
         """Send one set for each partition; a partition's next set waits for the response."""
-        for tp, (count, size) in self._cluster.ask_leaders(queues, self._ask).items():
+        with self._options.settings.deadline(self._cluster.clock):
+            sent = self._cluster.ask_leaders(queues, self._ask, passes=may_be_stored_later)
+        for tp, (count, size) in sent.items():
             queues[tp].advance(count)
             messages, total_size = self._counts.get(tp.topic, (0, 0))
             self._counts[tp.topic] = messages + count, total_size + size
@@ -118,31 +134,31 @@ class RowWriter:
         response = connection.send(request)
         assert isinstance(response, ProduceResponse)
         return {
-            tp: error_of(result.error_code, f"{tp} at {connection}") or sent[tp]
+            tp: error_of(result.error_code, f"{tp} at {connection}{_advice(result, sent[tp])}")
+            or sent[tp]
             for tp, result in produce_results(response).items()
         }
 
     def _partition_count(self, topic: str) -> int:
-        """Number of partitions of `topic`; waits for a topic that is being created, but not as long
-        as `retries` say for one that no broker knows."""
+        """Number of partitions of `topic` when the write was planned; now, for one that did not
+        exist then."""
         if topic not in self._partition_counts:
-            deadline = self._clock.monotonic() + UNKNOWN_TOPIC_SECONDS
-
-            def passes(error: KafkaError) -> bool:
-                is_late = self._clock.monotonic() >= deadline
-                return may_be_stored_later(error) and not (
-                    is_late and isinstance(error, UnknownTopicOrPartition)
+            with self._options.settings.deadline(self._cluster.clock):
+                self._partition_counts[topic] = partition_count(
+                    self._cluster, topic, self._policy, self._clock
                 )
-
-            found = retry(
-                lambda: self._cluster.partitions(topic),
-                self._policy,
-                self._clock,
-                what=f"looking up the partitions of {topic}",
-                passes=passes,
-            )
-            self._partition_counts[topic] = len(found)
         return self._partition_counts[topic]
+
+
+def _advice(result: ProducePartitionResponse, sent: tuple[int, int]) -> str:
+    """What to do about a set that the broker refused for its size."""
+    if result.error_code != MessageSetSizeTooLarge.code:
+        return ""
+    messages, size = sent
+    return (
+        f": a set of {messages} messages, {size} bytes, is larger than the topic's segment.bytes; "
+        "lower kafka.batch.size"
+    )
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -172,12 +188,16 @@ def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int
     return counts
 
 
-def check_columns(schema: StructType, topic: str | None) -> None:
+def check_columns(schema: StructType, topic: str | None, *, keeps_times: bool = False) -> None:
     """Check the columns: `value` is required, and `topic` without that option; columns of other
-    names are not written."""
-    check_types(schema)
+    names are not written, `timestamp` only if the write `keeps_times`."""
+    check_types(StructType([f for f in schema if keeps_times or f.name != "timestamp"]))
     if "value" not in schema.names:
         raise ConfigError(f"there is no column value among {', '.join(schema.names)}")
+    if keeps_times and "timestamp" not in schema.names:
+        raise ConfigError(
+            f"includeTimestamp: there is no column timestamp among {', '.join(schema.names)}"
+        )
     if topic is None and "topic" not in schema.names:
         raise ConfigError("no topic: set the option topic, or have a column of that name")
 

@@ -73,7 +73,9 @@ class DataSource(datasource.DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
         from kafka08.spark.sink import BatchWriter
 
-        return BatchWriter(self._write_options(schema, overwrite))
+        if overwrite:
+            raise ConfigError("a topic can only be appended to: use mode('append')")
+        return BatchWriter(self._write_options(schema))
 
     @plain_write_errors
     def streamWriter(
@@ -82,7 +84,9 @@ class DataSource(datasource.DataSource):
         require(STREAM_SINK, "a stream into the format kafka08", "write in foreachBatch")
         from kafka08.spark.stream_sink import StreamWriter
 
-        return StreamWriter(self._write_options(schema, overwrite))
+        # `overwrite` is output mode complete: each batch appends the whole result, as Spark's own
+        # sink does.
+        return StreamWriter(self._write_options(schema))
 
     @plain_errors
     def _stream_options(self, schema: StructType) -> ReadOptions:
@@ -98,20 +102,18 @@ class DataSource(datasource.DataSource):
         check_schema(schema, options.include_headers)
         self._warn_of_twin()
         leave_modules_to_the_end()
-        return replace(options, address=resolved(options.address, options.settings))
+        address = resolved(options.address, options.settings, options.topic_filter())
+        return replace(options, address=address)
 
-    def _write_options(self, schema: StructType, overwrite: bool) -> WriteOptions:
-        from kafka08.arrow.connections import resolved
-        from kafka08.spark.sink import check_columns
+    def _write_options(self, schema: StructType) -> WriteOptions:
+        from kafka08.spark.sink import check_columns, planned
         from kafka08.spark.write_options import parse_write_options
 
         options = parse_write_options(self.options)
-        if overwrite:
-            raise ConfigError("a topic can only be appended to: use mode('append')")
-        check_columns(schema, options.topic)
+        check_columns(schema, options.topic, keeps_times=options.keeps_times)
         self._warn_of_twin()
         leave_modules_to_the_end()
-        return replace(options, address=resolved(options.address, options.settings))
+        return planned(options)
 
     def _warn_of_twin(self) -> None:
         """Without a call of `register`, this planning process speaks for those of the workers."""

@@ -32,7 +32,7 @@ def batch(**columns: Any) -> pa.RecordBatch:
 
 
 def routed(rows: pa.RecordBatch, topic: str | None = None) -> dict[TopicPartition, list[Any]]:
-    parts = by_partition(rows, topic, Partitioner(MURMUR2), COUNTS.__getitem__)
+    parts = by_partition(rows, topic, Partitioner(MURMUR2), COUNTS.__getitem__, keeps_times=True)
     return {
         tp: list(zip(of_tp.keys.to_pylist(), of_tp.values.to_pylist(), strict=True))
         for tp, of_tp in parts
@@ -65,7 +65,15 @@ def test_rows_without_a_key_take_turns() -> None:
     assert partitioner.partitions(nulls, None, 3).to_pylist() == [0, 1, 2, 0]
     assert partitioner.partitions(nulls, None, 3).to_pylist() == [1, 2, 0, 1]
     given = pa.array([2, None, 0, None], pa.int32())
-    assert partitioner.partitions(nulls, given, 3).to_pylist() == [2, 0, 0, 2]
+    assert partitioner.partitions(nulls, given, 3).to_pylist() == [2, 2, 0, 0]
+
+
+def test_rows_without_a_key_take_turns_between_rows_with_keys() -> None:
+    """Only they are counted: the partition used to follow from the row's number, so that every
+    second row without a key went to one of two partitions."""
+    keys = pa.array([None, b"k"] * 4, pa.binary())
+    chosen = Partitioner(MURMUR2).partitions(keys, None, 2).to_pylist()
+    assert chosen[::2] == [0, 1, 0, 1]
 
 
 def test_topics_by_column() -> None:
@@ -122,13 +130,13 @@ def test_sets_hold_the_rows(
     codec: int,
     timed: bool,
 ) -> None:
-    """All rows in order, nulls kept, times to the millisecond; rows without one have the time of
-    sending. No set of more than one message is above the limit. Magic 0: the bytes of 0.8."""
+    """All rows in order, nulls kept, times to the millisecond; rows without one, and all of a write
+    that does not keep times, have that of sending. No set of more than one message is above the
+    limit. Magic 0: the bytes of 0.8."""
     columns = dict(zip(("key", "value", "timestamp"), zip(*messages, strict=True), strict=False))
     rows = batch(**columns) if messages else batch(key=[], value=[], timestamp=[])
-    if not timed:
-        rows = rows.select(["key", "value"])
-    parts = list(by_partition(rows, "u", Partitioner(MURMUR2), COUNTS.__getitem__))
+    partitioner = Partitioner(MURMUR2)
+    parts = list(by_partition(rows, "u", partitioner, COUNTS.__getitem__, keeps_times=timed))
     for magic in (0, 1):
         sets = [
             of_set

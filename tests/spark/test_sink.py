@@ -120,8 +120,9 @@ def test_refusals(spark: SparkSession, brokers: Topics) -> None:
         save(spark.sql("SELECT 'x' AS key"), brokers, topic=topic)
     with pytest.raises(PySparkException, match="value must be string or binary, not int"):
         save(spark.sql("SELECT 1 AS value"), brokers, topic=topic)
+    timed = spark.sql("SELECT 'x' AS value, 5L AS timestamp")
     with pytest.raises(PySparkException, match="timestamp must be timestamp, not bigint"):
-        save(spark.sql("SELECT 'x' AS value, 5L AS timestamp"), brokers, topic=topic)
+        save(timed, brokers, topic=topic, includeTimestamp="true")
     with pytest.raises(PySparkException, match="no topic: set the option topic"):
         save(value, brokers)
     with pytest.raises(PySparkException, match=r"partition 7 of topic .* which has 0 to 0"):

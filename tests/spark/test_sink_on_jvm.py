@@ -39,6 +39,7 @@ def test_timestamps(broker: JvmBroker, codec: str) -> None:
             "kafka.compression.type": codec,
             "kafka.batch.size": "300",
             "topic": topic,
+            "includeTimestamp": "true",
         }
     )
     options = replace(options, address=resolved(options.address, options.settings))

@@ -160,7 +160,7 @@ def test_writing(spark: SparkSession, timed: Topics, codec: str) -> None:
     frame = spark.createDataFrame(rows, "topic string, ms long").coalesce(1)
     before_ms = round(time.time() * 1000)
     frame = frame.selectExpr("topic", "'v' AS value", "timestamp_millis(ms) AS timestamp")
-    write(frame, timed, codec)
+    write(frame, timed, codec, includeTimestamp="true")
     after_ms = round(time.time() * 1000)
     found = stamps(timed.read(spark, subscribe=topic))
     assert [found[n] for n in (*range(5), *range(6, 11))] == expected(0, 5) + [
@@ -186,6 +186,7 @@ def test_a_stream_keeps_timestamps(spark: SparkSession, timed: Topics, tmp_path:
         .writeStream.format("kafka08")
         .option("kafka.bootstrap.servers", timed.bootstrap)
         .option("topic", copy)
+        .option("includeTimestamp", "true")
         .option("checkpointLocation", str(job.checkpoint))
         .trigger(availableNow=True)
         .start()

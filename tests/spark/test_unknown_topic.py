@@ -11,7 +11,8 @@ import pytest
 from kafka08.arrow.connections import resolved
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.errors import UnknownTopicOrPartition
-from kafka08.spark.sink import UNKNOWN_TOPIC_SECONDS, RowWriter
+from kafka08.spark.partition_counts import UNKNOWN_TOPIC_SECONDS
+from kafka08.spark.sink import RowWriter
 from kafka08.spark.write_options import WriteOptions, parse_write_options
 from tests.mock_clock import MockClock
 from tests.spark.filling import Topics
