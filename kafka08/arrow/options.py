@@ -6,6 +6,7 @@ same; docs/spark.md lists all. Source: KafkaSourceProvider of Spark 4.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -28,7 +29,10 @@ from kafka08.consumer.pattern_matcher import Matcher
 from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
+logger = logging.getLogger(__name__)
+
 MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
+GRAINS: Final = ("message", "segment")
 SPLITS: Final = ("offsets", "bytes")
 STORAGES: Final = ("zookeeper", "kafka")
 ENDING: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
@@ -37,6 +41,7 @@ STARTING: Final = (
     "startingOffsetsByTimestamp",
     "startingTimestamp",
 )
+TRIGGER_LIMITS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 SUBSCRIPTIONS: Final = ("assign", "subscribe", "subscribePattern")
 
 
@@ -127,8 +132,10 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     if streaming:
         text.ignore("checkpointlocation")
     _refuse_contradictions(given, streaming)
+    if not streaming:
+        _note_trigger_limits(given)
     ranges, subscription = _take_subscription(text)
-    segment_grain = text.take_choice("timestampGranularity", ["segment"]) is not None
+    segment_grain = text.take_choice("timestampGranularity", GRAINS, "message") == "segment"
     start = take_start(text, streaming=streaming, segment_grain=segment_grain)
     end = Extreme.LATEST if streaming else take_end(text, segment_grain=segment_grain)
     low, high = (text.take_number(f"{which}OffsetsPerTrigger") for which in ("min", "max"))
@@ -175,6 +182,12 @@ def _refuse_contradictions(given: set[str], streaming: bool) -> None:
         for name in (*SUBSCRIPTIONS, *STARTING, *ENDING):
             if name.lower() in given:
                 raise ConfigError(f"offsetRanges excludes {name}: ranges say what is read")
+
+
+def _note_trigger_limits(given: set[str]) -> None:
+    """Log that a batch ignores the limits of a stream's batches, as Spark's own connector does."""
+    if ignored := [name for name in TRIGGER_LIMITS if name.lower() in given]:
+        logger.warning("%s: without effect in a batch, which has no triggers", ", ".join(ignored))
 
 
 def _take_subscription(

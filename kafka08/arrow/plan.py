@@ -7,7 +7,6 @@ KafkaMicroBatchStream of Spark 4), so a job moved here is cut as before.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -17,8 +16,6 @@ from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
 TASKS_MAX: Final = 1_000_000
-NEAR_BORDER: Final = 0.05
-"""A cut moves to a segment border at most this far away, as a fraction of its piece."""
 
 
 def split(
@@ -130,35 +127,6 @@ def cut_by_bytes(piece: OffsetRange, densities: Sequence[float], parts: int) -> 
 
 def _bytes(piece: OffsetRange, densities: Sequence[float]) -> float:
     return piece.size * sum(densities) / len(densities)
-
-
-def move_to_borders(
-    parts: Sequence[OffsetRange], borders: Mapping[TopicPartition, Sequence[int]]
-) -> list[OffsetRange]:
-    """The same ranges, with the cuts between neighbours moved to near segment borders: two tasks
-    then read from different files, and neither scans what the other has read.
-
-    borders   first offsets of the segments of a partition, ascending
-    """
-    moved = list(parts)
-    for at in range(1, len(moved)):
-        left, right = moved[at - 1], moved[at]
-        cut_at = right.from_offset
-        if left.topic_partition != right.topic_partition or left.until_offset != cut_at:
-            continue
-        reach = NEAR_BORDER * min(left.size, right.size)
-        of_log = borders.get(left.topic_partition, ())
-        at_or_behind = bisect_left(of_log, cut_at)
-        near = [
-            border
-            for border in of_log[max(at_or_behind - 1, 0) : at_or_behind + 1]
-            if abs(border - cut_at) <= reach and left.from_offset < border < right.until_offset
-        ]
-        if near:
-            border = min(near, key=lambda border: (abs(border - cut_at), border))
-            moved[at - 1] = left._replace(until_offset=border)
-            moved[at] = right._replace(from_offset=border)
-    return moved
 
 
 def rate_limit(

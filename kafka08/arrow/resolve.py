@@ -15,7 +15,7 @@ from kafka08.arrow.connections import cluster_at
 from kafka08.arrow.data_loss import Advised, Loss, clamp, report
 from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.arrow.options import ReadOptions, check_same_partitions
-from kafka08.arrow.plan import move_to_borders, split, split_by_bytes
+from kafka08.arrow.plan import split, split_by_bytes
 from kafka08.arrow.ranges import OffsetRange, furthest_ends
 from kafka08.arrow.sampling import densities
 from kafka08.client.cluster import ClusterClient
@@ -121,17 +121,13 @@ class Resolver:
         ]
 
     def tasks(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-        """`ranges` split as the options say, with cuts moved to near segment borders."""
+        """`ranges` split as the options say."""
         least, most = self.options.min_partitions, self.options.max_records_per_partition
         if self.options.split_by_bytes and least is not None:
             negotiates = bool(self.options.address.negotiates)
             measured = densities(self.cluster, ranges, negotiates=negotiates)
-            pieces = split_by_bytes(measured, ranges, least, most)
-        else:
-            pieces = split(ranges, least, most)
-        whole = set(ranges)
-        cut = {piece.topic_partition for piece in pieces if piece not in whole}
-        return move_to_borders(pieces, self.log_offsets.segments(sorted(cut)))
+            return split_by_bytes(measured, ranges, least, most)
+        return split(ranges, least, most)
 
     def leader(self, tp: TopicPartition) -> Broker | None:
         """The leader if known; with None the task looks it up."""

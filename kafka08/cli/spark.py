@@ -102,6 +102,9 @@ def spark_options(function: Function) -> Function:
 @click.option(
     "--text/--binary", default=None, help="Key and value as UTF-8; default except for parquet."
 )
+@click.option(
+    "--replace", is_flag=True, help="Replace bytes that are not UTF-8; default: an error."
+)
 @spark_options
 def read(
     topic: str,
@@ -111,6 +114,7 @@ def read(
     storage: str,
     max_records: int | None,
     text: bool | None,
+    replace: bool,
     file_format: str,
     dry_run: bool,
     as_json: bool,
@@ -147,7 +151,10 @@ def read(
     conf = {**java_options(master, size), **conf}
     with spark_session(master, conf) as session, bar("reading") as progress:
         read_to_files(
-            session, options, planned, output, file_format, as_text=as_text, progress=progress
+            *(session, options, planned, output, file_format),
+            as_text=as_text,
+            replaces=replace,
+            progress=progress,
         )
     if as_json:
         show_json(done)

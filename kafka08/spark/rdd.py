@@ -100,6 +100,8 @@ def _located(
     jvm = sc._jvm
     assert jvm is not None
     serializer = CPickleSerializer()
+    if not parts:  # makeRDD would have one partition
+        return RDD(sc._jsc.emptyRDD(), sc, serializer)
     dumps: Callable[[Any], bytes] = serializer.dumps
     to_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
     located = [

@@ -151,7 +151,7 @@ class RowWriter:
 
 
 def _advice(result: ProducePartitionResponse, sent: tuple[int, int]) -> str:
-    """What to do about a set that the broker refused for its size."""
+    """Advice about a set that the broker refused for its size; "" for other results."""
     if result.error_code != MessageSetSizeTooLarge.code:
         return ""
     messages, size = sent

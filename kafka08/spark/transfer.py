@@ -99,24 +99,45 @@ def read_to_files(
     file_format: str,
     *,
     as_text: bool,
+    replaces: bool = False,
     progress: Progress,
 ) -> None:
     """Write the messages of `ranges` to a new directory `output`, which may be on any file system
-    that Spark knows. `as_text`: key and value are UTF-8. Only those `options` count that say how to
-    read; `ranges` says what. ConfigError if there is such a directory; after another error, or an
-    interrupt, there is none."""
+    that Spark knows. `as_text`: key and value are UTF-8; another byte is an error with its topic,
+    partition and offset, or with `replaces` becomes U+FFFD. Only those `options` count that say how
+    to read; `ranges` says what. ConfigError if there is such a directory; after another error, or
+    an interrupt, there is none."""
     how = {name: text for name, text in options.items() if name.lower() not in REPLACED_BY_RANGES}
     exact = ranges_to_json(ranges)
     reader = spark.read.format("kafka08").schema(READ_SCHEMA).options(**how)
     frame = reader.option("offsetRanges", exact).load()
     columns = [
-        f"CAST({name} AS STRING) AS {name}" if as_text and name in TEXT_COLUMNS else name
+        text_of(name, replaces=replaces) if as_text and name in TEXT_COLUMNS else name
         for name in frame.columns
     ]
     frame = frame.selectExpr(*columns)
     writer = frame.write.format(file_format).options(**FORMAT_OPTIONS.get(file_format, {}))
     with _new_directory(spark, output):
         _with_progress(spark, lambda: writer.save(output), progress)
+
+
+def text_of(column: str, *, replaces: bool) -> str:
+    """An SQL expression: a binary column of a read as text. Spark's casts let any byte pass, and
+    its writers then replace those that are not UTF-8.
+
+    The text of its error looks like one of ours to `known_cause`.
+    """
+    text = f"CAST({column} AS STRING)"
+    if replaces:
+        return f"{text} AS {column}"
+    error = (
+        f"concat('\\nkafka08.spark.NotText: [', topic, ',', partition, '] at offset ', offset, "
+        f"': the {column} is not UTF-8. Use --binary with parquet, or --replace\\n')"
+    )
+    return (
+        f"CASE WHEN {column} IS NULL OR is_valid_utf8({text}) THEN {text} "
+        f"ELSE raise_error({error}) END AS {column}"
+    )
 
 
 def open_files(

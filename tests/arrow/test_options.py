@@ -127,6 +127,13 @@ def test_exact_ranges_replace_a_subscription() -> None:
     assert parsed.subscription is None
 
 
+def test_limits_of_a_trigger_are_noted_in_a_batch(caplog: pytest.LogCaptureFixture) -> None:
+    """They have no effect there, as in Spark's own connector; the note says so. Message is the
+    default grain of times."""
+    parse_read_options(BASE | {"maxOffsetsPerTrigger": "5", "timestampGranularity": "message"})
+    assert "maxOffsetsPerTrigger: without effect in a batch" in caplog.text
+
+
 def test_assignment_and_pattern() -> None:
     """assign names partitions, subscribePattern is a Java pattern of whole names."""
     assigned = parse(without="subscribe", assign='{"t":[1,0,1]}')
@@ -203,7 +210,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"startingTimestamp": str(2**63), "timestampGranularity": "segment"}, "", "is above 92233720"),
     ({"startingOffsets": f'{{"t":{{"0":{2**63}}}}}'}, "", "is not a number from -2 to 92233720"),
     ({"maxFetchBytes": str(2**31)}, "", "maxFetchBytes: '2147483648' is above 2147483647"),
-    ({"timestampGranularity": "message"}, "", "is not one of segment"),
+    ({"timestampGranularity": "day"}, "", "is not one of message, segment"),
     ({"splitBy": "bytes"}, "", "splitBy=bytes needs minPartitions"),
     ({"minPartitions": "0"}, "", "minPartitions: '0' is below 1"),
     ({"maxRecordsPerPartition": "many"}, "", "is not a whole number"),

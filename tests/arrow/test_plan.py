@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.arrow.plan import cut, move_to_borders, rate_limit, split
+from kafka08.arrow.plan import rate_limit, split
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
@@ -96,28 +96,6 @@ def test_split_keeps_every_offset_once(
     assert _offsets(parts) == _offsets(ranges)
     if max_records is not None:
         assert all(part.size <= max_records for part in parts)
-
-
-@given(sizes, st.integers(1, 20), st.lists(st.integers(0, 1500), max_size=20))
-def test_borders_keep_every_offset_once(
-    starts_and_sizes: Pairs, min_partitions: int, borders: list[int]
-) -> None:
-    """With cuts moved to segment borders the parts still are the ranges."""
-    ranges = ranges_of(*((start, start + size) for start, size in starts_and_sizes))
-    parts = split(ranges, min_partitions)
-    moved = move_to_borders(parts, {TopicPartition("t", 0): sorted(borders)})
-    assert len(moved) == len(parts)
-    assert _offsets(moved) == _offsets(ranges)
-
-
-def test_cut_moves_to_a_near_border_only() -> None:
-    """A cut within 5 % of a segment's border moves there, one further away stays."""
-    parts = cut(OffsetRange("t", 0, 0, 200), 2)
-    borders = {TopicPartition("t", 0): [0, 96, 104, 180]}
-    moved = move_to_borders(parts, borders)
-    assert [(r.from_offset, r.until_offset) for r in moved] == [(0, 96), (96, 200)]
-    far = {TopicPartition("t", 0): [0, 94, 106]}
-    assert move_to_borders(parts, far) == parts
 
 
 @pytest.mark.parametrize(

@@ -272,12 +272,13 @@ def test_a_log_cut_below_its_start_while_the_high_watermark_lags() -> None:
         Resolver(parse_read_options(options), cluster.client, cluster.clock).batch()
 
 
-def test_cuts_move_to_segments() -> None:
-    """Segments are looked up only for ranges that are cut."""
-    found = resolver(assign='{"t":[0]}', minPartitions="2")
-    whole = OffsetRange("t", 0, 0, 21)
-    assert [r.until_offset for r in found.tasks([whole])] == [10, 21]
-    assert found.tasks([OffsetRange("t", 0, 9, 10)]) == [OffsetRange("t", 0, 9, 10)]
+def test_cuts_are_those_of_sparks_connector() -> None:
+    """No task has more than maxRecordsPerPartition offsets. (Cuts used to move to the borders of
+    segments near by, and a task had up to 1.07 times as many.)"""
+    found = resolver(assign='{"t":[0]}', maxRecordsPerPartition="250")
+    cuts = [range(n, n + 250) for n in range(0, 1000, 250)]
+    tasks = found.tasks([OffsetRange("t", 0, 0, 1000)])
+    assert [range(r.from_offset, r.until_offset) for r in tasks] == cuts
 
 
 class CountedRange(OffsetRange):

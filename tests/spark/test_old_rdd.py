@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +179,7 @@ def test_a_high_watermark_that_lags_is_no_fault() -> None:
     cluster = LogCluster({"t": {0: 1}})
     cluster.write(T0, [(None, b"v")] * 100)
     cluster.shapes[T0].visible = 90
-    old: Any = SimpleNamespace(offsets=LogOffsets(cluster.client))
+    old: Any = SimpleNamespace(offsets=LogOffsets(cluster.client), deadline=nullcontext)
     OldCluster.check(old, [Range("t", 0, 50, 100), Range("t", 0, 95, 95)])
     with pytest.raises(DataLost, match=r"\[50, 101\): only \[0, 100\) is there"):
         OldCluster.check(old, [Range("t", 0, 50, 101)])
@@ -194,3 +195,11 @@ def test_large_messages(spark: SparkSession, brokers: Topics) -> None:
         [OffsetRange(topic, 0, 0, 4)],
     )
     assert rdd.map(lambda pair: len(pair[1] or "")).collect() == [3, 3, 3, 100_000]
+
+
+def test_an_rdd_of_nothing_has_no_partitions(spark: SparkSession) -> None:
+    """As in 2.4. (It used to have one, and so a task.)"""
+    params = {"metadata.broker.list": "b1:9092", "api.version.request": "false"}
+    rdd = KafkaUtils.createRDD(spark.sparkContext, params, [])
+    assert rdd.getNumPartitions() == 0
+    assert rdd.collect() == []

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import NothingCommitted
 from kafka08.errors import ConfigError
+from kafka08.spark.failures import known_cause
 from kafka08.spark.session import properties
 from kafka08.spark.transfer import (
     LONG_READ,
@@ -23,6 +25,7 @@ from kafka08.spark.transfer import (
     open_files,
     plan_read,
     read_to_files,
+    text_of,
     write_to_topic,
 )
 from kafka08.structs import TopicPartition
@@ -105,6 +108,25 @@ def test_there_and_back(
     assert messages == [(key, value) for _, _, key, value in rows_of(0, 24, 30)] + AWKWARD
     with pytest.raises(ConfigError, match="has no column other; it has "):
         open_files(spark, output, file_format, None, "other")
+
+
+def test_bytes_that_are_not_text_are_an_error(spark: SparkSession) -> None:
+    """It names topic, partition and offset; with --replace they become U+FFFD. (Text files used to
+    have U+FFFD without a word.)"""
+    rows = [
+        ("t", 0, 5, bytearray(b"ok \xc3\xa4")),
+        ("t", 0, 6, None),
+        ("t", 0, 7, bytearray(b"\xff")),
+    ]
+    frame = spark.createDataFrame(rows, "topic string, partition int, offset long, value binary")
+    strict = frame.selectExpr(text_of("value", replaces=False))
+    assert [row.value for row in strict.limit(2).collect()] == ["ok ä", None]
+    with pytest.raises(PySparkException) as caught:
+        strict.collect()
+    expected = "[t,0] at offset 7: the value is not UTF-8. Use --binary with parquet, or --replace"
+    assert known_cause(str(caught.value)) == expected
+    lenient = frame.selectExpr(text_of("value", replaces=True))
+    assert len(lenient.collect()) == len(rows)
 
 
 def test_an_interrupted_write_leaves_no_directory(spark: SparkSession, tmp_path: Path) -> None:
