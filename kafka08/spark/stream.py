@@ -69,6 +69,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_seen: Mapping[TopicPartition, int] = {}
         self._last_batch: float | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """The state of the copy in a worker, which only reads; the rest is the driver's."""
+        return {"_tasks": self._tasks}
+
     @property
     def _resolver(self) -> Resolver:
         if self._own_resolver is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -534,3 +535,9 @@ def test_a_checkpoint_of_another_source(position: dict[str, Any]) -> None:
     """What is no position of ours is an error with its text and what to do."""
     with pytest.raises(ConfigError, match=r"the checkpoint has .* checkpointLocation of its own"):
         Stream().reader.latestOffset(position, ALL)
+
+
+def test_workers_get_a_copy_without_the_drivers_connections() -> None:
+    """Spark pickles the reader for the tasks; a session at ZooKeeper cannot be pickled."""
+    copy = pickle.loads(pickle.dumps(StreamReader(Stream().options, default_schema(False))))
+    assert list(vars(copy)) == ["_tasks"]
