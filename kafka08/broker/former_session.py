@@ -2,13 +2,20 @@
 
 The znodes of a killed broker stay until its session times out, and it can register again only after
 that. So a broker writes id and password of its session to a file in its first log directory. At its
-next start, holding that directory's lock, it takes that session over and closes it. The lock proves
-that the process that wrote the file is gone; the other brokers and the controller see the same as
-after the timeout, only sooner. Without the file, or if the session has expired already, the start
-waits as 0.8.2.2 does.
+next start it takes that session over and closes it; the other brokers and the controller see the
+same as after the timeout, only sooner.
+
+A file may be a copy, and its session that of a broker that runs elsewhere. So the start proves that
+the process which wrote it is gone:
+
+1. It holds the lock that the file names: not one that a copy of the directory has.
+2. The session owns /brokers/ids/<id>, under the address at which the start itself listens by now.
+
+Without the file, or without that proof, the start waits as 0.8.2.2 does.
 
     <log.dirs, the first>/.zookeeper-session     JSON, readable by its owner alone
-    {"version": 1, "zookeeper": "h1:2181,h2:2181/chroot", "session_id": 72058…, "password": "9f…"}
+    {"version": 2, "zookeeper": "h1:2181,h2:2181/chroot", "session_id": 72058…, "password": "9f…",
+     "lock": "41b6…:2049:131"}
 
 0.8.2.2 does not know this file and ignores it.
 """
@@ -24,13 +31,16 @@ from kafka08.errors import StorageError
 from kafka08.log.files import exists, remove, rename, storage_errors
 from kafka08.runtime import BrokerRuntime, Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
+from kafka08.structs import Broker
+from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
 from kafka08.zk.zookeeper import ConnectionState, SessionSettings
 
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = ".zookeeper-session"
-VERSION: Final = 1
+VERSION: Final = 2
 FILE_BYTES_MAX: Final = 16 << 10
 """A connect string and some numbers; a longer file is not a session file."""
 PASSWORD_BYTES: Final = 16
@@ -39,10 +49,11 @@ TIMEOUT_SECONDS: Final = 2.0
 
 
 class FormerSession:
-    """The session file of one broker. Only the holder of `directory`'s lock may call its
-    methods."""
+    """The session file of one broker. Only the holder of `directory`'s lock, which has this
+    `identity`, may call its methods."""
 
-    def __init__(self, directory: Path, disk: Disk = SYSTEM_DISK) -> None:
+    def __init__(self, directory: Path, identity: str, disk: Disk = SYSTEM_DISK) -> None:
+        self._identity = identity
         self._disk = disk
         self._path = directory / FILE_NAME
         self._temporary = directory / f"{FILE_NAME}.tmp"
@@ -58,6 +69,7 @@ class FormerSession:
             "zookeeper": zk.connect,
             "session_id": session_id,
             "password": password.hex(),
+            "lock": self._identity,
         }
         try:
             with storage_errors("write", self._temporary):
@@ -78,11 +90,13 @@ class FormerSession:
         """Remove the file: this process closes its session; StorageError."""
         remove(self._disk, self._path)
 
-    def end(self, runtime: BrokerRuntime, zk: ZkClient) -> None:
-        """Close the session in the file, if `zk` belongs to the same ensemble. Switches, for at
-        most TIMEOUT_SECONDS; logs failures."""
+    def end(self, runtime: BrokerRuntime, store: ClusterStore, address: Broker) -> None:
+        """Close the session in the file if it is that of a process that had this directory and this
+        address, at which the caller listens, before. Switches, for at most TIMEOUT_SECONDS; logs
+        failures."""
+        zk = store.zk
         found = self._read(zk.connect)
-        if found is None or found[0] == zk.session_id:
+        if found is None or not _is_registered(store, address, found[0]):
             return
         session_id, _ = found
         settings = SessionSettings(zk.hosts, "", zk.session_timeout_ms, runtime, found)
@@ -110,30 +124,48 @@ class FormerSession:
             successor.close()
 
     def _read(self, connect: str) -> tuple[int, bytes] | None:
-        """Id and password in the file; None without a file, or for another ensemble."""
+        """Id and password in the file; None without a file, or if it is that of another directory
+        or ensemble."""
         if not exists(self._disk, self._path):
             return None
         with storage_errors("read", self._path):
             data = self._disk.open(self._path, OpenMode.READ).pread(FILE_BYTES_MAX + 1, 0)
         try:
-            return _parse(data, connect)
+            return self._parse(data, connect)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             logger.warning("%s is not a session file and is ignored: %s", self._path, error)
             return None
 
+    def _parse(self, data: bytes, connect: str) -> tuple[int, bytes] | None:
+        """ValueError, TypeError, KeyError for an invalid file; None for a session of another
+        directory or ensemble."""
+        if len(data) > FILE_BYTES_MAX:
+            raise ValueError(f"it is longer than {FILE_BYTES_MAX} bytes")
+        content: dict[str, Any] = json.loads(data)
+        if content["version"] != VERSION:
+            raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
+        session_id, password = content["session_id"], bytes.fromhex(content["password"])
+        if type(session_id) is not int or not -(2**63) <= session_id < 2**63:
+            raise ValueError(f"{session_id!r} is not a session id")
+        if len(password) != PASSWORD_BYTES:
+            raise ValueError(f"its password has {len(password)} bytes, not {PASSWORD_BYTES}")
+        if content["lock"] != self._identity:
+            logger.warning(
+                "%s was written in another directory, or before this machine started again: the "
+                "ZooKeeper session 0x%x, which may be that of a running broker, is left alone. If "
+                "this directory is a copy, give this broker another broker.id, or stop the other "
+                "broker for good",
+                self._path,
+                session_id,
+            )
+            return None
+        return (session_id, password) if content["zookeeper"] == connect else None
 
-def _parse(data: bytes, connect: str) -> tuple[int, bytes] | None:
-    """ValueError, TypeError, KeyError for an invalid file; None for another ensemble's session."""
-    if len(data) > FILE_BYTES_MAX:
-        raise ValueError(f"it is longer than {FILE_BYTES_MAX} bytes")
-    content: dict[str, Any] = json.loads(data)
-    if content["version"] != VERSION:
-        raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
-    if content["zookeeper"] != connect:
-        return None
-    session_id, password = content["session_id"], bytes.fromhex(content["password"])
-    if type(session_id) is not int or not -(2**63) <= session_id < 2**63:
-        raise ValueError(f"{session_id!r} is not a session id")
-    if len(password) != PASSWORD_BYTES:
-        raise ValueError(f"its password has {len(password)} bytes, not {PASSWORD_BYTES}")
-    return session_id, password
+
+def _is_registered(store: ClusterStore, address: Broker, session_id: int) -> bool:
+    """Whether the broker's id is registered by that session, at that address."""
+    found = store.registrations([address.id]).get(address.id)
+    if found is None or (found.host, found.port) != (address.host, address.port):
+        return False
+    stat = store.zk.stat(paths.broker(address.id))
+    return stat is not None and stat.ephemeral_owner == session_id

@@ -145,10 +145,10 @@ class KafkaServer:
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
         config = self._claim_broker_id(store)
-        former_session = self._end_former_session(store)
         self._listen()
         advertised = self._advertised()
         self.endpoint = broker_at(config.broker_id, advertised[0])
+        former_session = self._end_former_session(store, self.endpoint, log_manager.identity)
 
         context = self._create_context(store, log_manager, timer)
         context.replica_manager.refuse_former_controllers()
@@ -262,11 +262,14 @@ class KafkaServer:
         )
         return self.config
 
-    def _end_former_session(self, store: ClusterStore) -> FormerSession:
-        """End the ZooKeeper session of the process that had these directories before."""
+    def _end_former_session(
+        self, store: ClusterStore, address: Broker, identity: str
+    ) -> FormerSession:
+        """End the ZooKeeper session of the process that had these directories, and this address,
+        before."""
         directory = Path(self.config.log_directories[0])
-        self._former_session = FormerSession(directory, self.runtime.disk)
-        self._former_session.end(self.runtime, store.zk)
+        self._former_session = FormerSession(directory, identity, self.runtime.disk)
+        self._former_session.end(self.runtime, store, address)
         return self._former_session
 
     def _load_logs(self, store: ClusterStore, timer: Timer) -> LogManager:

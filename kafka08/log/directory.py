@@ -55,6 +55,11 @@ class LogDirectory:
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, crash, disk)
         self.recovery_points.create()
 
+    @property
+    def identity(self) -> str:
+        """What no copy of the directory has."""
+        return self._lock.identity
+
     def partition_directories(self) -> Iterator[Path]:
         """Every directory in it, sorted by name; each must be a partition's."""
         with storage_errors("list", self.path):

@@ -31,6 +31,11 @@ class DirectoryLock:
                     "in another process or thread is using this directory."
                 ) from None
 
+    @property
+    def identity(self) -> str:
+        """What no copy of the directory has (runtime/disk.py)."""
+        return self._lock.identity
+
     def release(self) -> None:
         """Unlock. A second call does nothing."""
         self._lock.release()

@@ -132,6 +132,11 @@ class LogManager:
         """The log directories, in the given order."""
         return [directory.path for directory in self._directories]
 
+    @property
+    def identity(self) -> str:
+        """What no copy of the first directory has."""
+        return self._directories[0].identity
+
     # Start and end
 
     def load(self, run: RunJobs = run_sequentially) -> None:

@@ -86,7 +86,14 @@ class File(Syncable, Protocol):
 
 
 class DiskLock(Protocol):
-    """A lock on a file, held until `release`."""
+    """A lock on a file, held until `release`.
+
+    identity   the locked file, as no copy of it has it: what had a lock with this identity has
+               ended by now. A copy of the text "I run here" says nothing
+    """
+
+    @property
+    def identity(self) -> str: ...
 
     def release(self) -> None:
         """A second call does nothing."""

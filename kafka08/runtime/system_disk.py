@@ -23,6 +23,7 @@ FLAGS: Final = {
 PERMISSIONS: Final = 0o666
 """The mode of a new file, less the umask; the same as the JVM's."""
 PRIVATE_PERMISSIONS: Final = 0o600
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Descriptor:
@@ -103,6 +104,7 @@ class SystemLock:
 
     def __init__(self, path: Path) -> None:
         self._file: Descriptor | None = None
+        self.identity = ""
         if path.exists() and _identity(path) in self._held_here:
             raise BlockingIOError(f"this process holds {path}")
         file = Descriptor(path, FLAGS[OpenMode.CREATE])
@@ -112,12 +114,22 @@ class SystemLock:
             raise BlockingIOError(f"another process holds {path}") from error
         self._identity = _identity(path)
         self._held_here.add(self._identity)
+        # Another machine's disk may have equal numbers, as one that began as a snapshot has.
+        self.identity = ":".join([_boot_id(), *map(str, self._identity)])
         self._file = file
 
     def release(self) -> None:
         if self._file is not None:
             self._held_here.discard(self._identity)
             self._file = None
+
+
+def _boot_id() -> str:
+    """The present run of this machine's kernel, which grants the locks; "" where it has no name."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -319,6 +319,7 @@ def failure(number: int, path: Path) -> OSError:
 class MemoryLock:
     def __init__(self, locked: set[Path], path: Path) -> None:
         locked.add(path)
+        self.identity = str(path)  # nothing copies files within a simulated disk
         self._locked = locked
         self._path = path
 

@@ -50,6 +50,9 @@ logger = logging.getLogger(__name__)
 
 PIPELINE_WINDOW = 200
 """Outstanding calls of a burst: enough to hide the round trip, few enough to keep others served."""
+EARLIER_SESSION_SECONDS = 120
+"""How long a dead process's session may live on: longer timeouts, and a ZooKeeper that has just
+started, which gives each session its whole timeout again."""
 
 
 DELETE_ROUNDS = 5
@@ -428,12 +431,16 @@ class ZkClient(ProcessBound):
 
         An existing znode counts as success if it belongs to this session (the reply to our create
         was lost) and has the same data, or data that `expected_mine` recognises as ours. If our
-        own earlier session wrote it, the call waits until it vanishes with that session, however
-        long that takes (so does 0.8.2.2). Otherwise NodeExists.
+        own earlier session wrote it, the call waits until it vanishes with that session, for
+        EARLIER_SESSION_SECONDS at most: one that still lives then belongs to somebody who runs.
+        Otherwise NodeExists.
 
         Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug 0.8.2.2, but stricter on
-        equal data: there the znode of an earlier session passes, and vanishes a little later.
+        equal data: there the znode of an earlier session passes, and vanishes a little later. And
+        there the wait has no end, so that a copy of a broker takes its place when it is restarted.
         """
+        session_seconds = self.session_timeout_ms / 1000
+        deadline = self.clock.monotonic() + max(EARLIER_SESSION_SECONDS, 3 * session_seconds)
         while True:
             try:
                 self.create(path, data, ephemeral=True)
@@ -446,7 +453,12 @@ class ZkClient(ProcessBound):
                 if stat.ephemeral_owner == self.session_id and (ours or node.data == data):
                     return
                 if not ours:
-                    raise NodeExists(f"{path} exists already with {node.data!r}") from conflict
+                    raise NodeExists(f"{path} exists already with {node.data!r:.200}") from conflict
+            if self.clock.monotonic() > deadline:
+                raise NodeExists(
+                    f"{path} looks like ours, but its session 0x{stat.ephemeral_owner:x} lives on: "
+                    "another process with this identity runs"
+                )
             logger.info("%s is left from our earlier session; waiting for its end", path)
             self._wait_for_change(path)
 

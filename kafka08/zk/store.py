@@ -110,7 +110,7 @@ class ClusterStore:
             raise BrokerIdTaken(
                 f"a broker is already registered on the path {path}: either broker.id "
                 f"{broker.id} is in use, or this broker was restarted at another address "
-                "before its old ZooKeeper session ended"
+                f"before its old ZooKeeper session ended ({error})"
             ) from error
 
     def broker_ids(self) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -150,6 +151,17 @@ def test_a_lock_keeps_out_until_its_release(tmp_path: Path, disk: Disk) -> None:
     lock.release()
     disk.lock(tmp_path / "l").release()
     lock.release()
+
+
+def test_a_copied_lock_file_has_another_identity(tmp_path: Path) -> None:
+    """The same file has the same one every time, so what it says is proved by it."""
+    (tmp_path / "l").write_text("")
+    shutil.copy(tmp_path / "l", tmp_path / "copy")
+    held = [SYSTEM_DISK.lock(tmp_path / name) for name in ("l", "copy")]
+    first, copied = (lock.identity for lock in held)
+    assert first != copied
+    held.pop(0).release()
+    assert first == SYSTEM_DISK.lock(tmp_path / "l").identity
 
 
 def test_close_by_makes_the_last_call(tmp_path: Path, disk: Disk) -> None:

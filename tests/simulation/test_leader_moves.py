@@ -30,7 +30,7 @@ def plan_without_faults() -> Plan:
 
 class Script:
     """What happens in the run: the followers are cut off from the leader until it is alone in the
-    ISR. Then it is killed, and starts with its directory at a host that they reach.
+    ISR. Then it ends with its session, and starts with its directory at a host that they reach.
 
     are_in_sync   whether the followers join the ISR again
     """
@@ -51,6 +51,10 @@ class Script:
                 run.network.cut(one.host, leader.host)
         self._until(lambda: self._isr(tp) == (leader.id,))
         assert leader.process is not None
+        # A start at another address waits for the end of the session.
+        for link in list(run.zookeeper.links.values()):
+            if link.process is leader.process:
+                run.zookeeper.expire_session(link)
         leader.hosts.kill(leader.process, silently=False)
         leader.host = f"{leader.host}-moved"
         leader.start()

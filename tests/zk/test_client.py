@@ -26,10 +26,11 @@ from kafka08.errors import (
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
-from kafka08.zk.client import ZkClient
+from kafka08.zk.client import EARLIER_SESSION_SECONDS, ZkClient
 from kafka08.zk.errors import BadArguments
 from kafka08.zk.faults import expire_session
 from kafka08.zk.kazoo_adapter.session import KazooSession
+from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Check, Children, Create, Delete, Exists, Get, Node, Operation, Set
 from kafka08.zk.session import SessionEvent, SessionState
 from tests.zk.conftest import WAIT_SECONDS, RealSessions, Sessions
@@ -243,6 +244,20 @@ def test_an_ephemeral_of_an_earlier_session_is_waited_out(sessions: Sessions, zk
     assert stat.ephemeral_owner == zk.session_id
 
 
+def test_a_session_that_lives_on_is_not_an_earlier_one_of_ours() -> None:
+    """The wait ends: a copy of a running broker, which has its id and address, must not take its
+    place when that one is restarted."""
+    world = InProcessWorld()
+    running, copy = (ZkClient("h:1", adapter=world.connect, clock=world) for _ in range(2))
+    running.start()
+    copy.start()
+    running.create_ephemeral("/e", "mine")
+    before = world.monotonic()
+    with pytest.raises(NodeExists, match=f"its session 0x{running.session_id:x} lives on"):
+        copy.create_ephemeral("/e", "mine", expected_mine=lambda _: True)
+    assert EARLIER_SESSION_SECONDS <= world.monotonic() - before < EARLIER_SESSION_SECONDS + 10
+
+
 def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
     """A broker that is stopped while it waits for its earlier znode stops at once: the call raises
     when the client is closed, not after a session timeout."""
@@ -407,7 +422,7 @@ def test_it_works_with_gevent_and_starves_no_greenlet(zk_connect: str) -> None:
         import sys
         from gevent import monkey; monkey.patch_all()
         import gevent
-        from kafka08.zk.client import ZkClient
+        from kafka08.zk.client import EARLIER_SESSION_SECONDS, ZkClient
         from kafka08.zk.faults import expire_session
         from kafka08.zk.kazoo_adapter import on_gevent
         from kafka08.zk.operations import Create, Get
