@@ -3,6 +3,7 @@
     KafkaError
     ├── ApiError                    an error code of the protocol; one class per code, see CODES
     │   ├── OffsetOutOfRange (1), InvalidMessage (2), UnknownTopicOrPartition (3), …
+    │   │   └── FileRefused (6)     a name, a permission, a descriptor limit: refuses a partition
     │   └── UnknownError (-1)       also stands for a code that this table does not know
     ├── ProtocolError               bytes that are not the protocol; the connection is closed
     ├── ConfigError                 a configuration value: names key, value and range
@@ -472,7 +473,18 @@ class CorruptLog(KafkaError):
 
 
 class StorageError(KafkaError):
-    """Reading or writing the log failed in the operating system."""
+    """Reading or writing the log failed in the operating system, as far as is known because of the
+    disk: kafka08/log/files.py has the list."""
+
+
+class FileRefused(NotLeaderForPartition):
+    """The operating system refused a file of a partition for a reason that is not the disk's.
+
+    The partition is refused until the reason is gone, with the code that Kafka from 1.0 on sends to
+    older clients for a partition whose log directory is offline; nothing else is touched."""
+
+    def __str__(self) -> str:
+        return self.detail
 
 
 class ClientError(KafkaError):

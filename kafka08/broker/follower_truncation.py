@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.log_comparison import DivergenceSearch, same_entries
 from kafka08.broker.partition_fetch_state import PartitionFetchState
-from kafka08.errors import CorruptLog, KafkaError, NotLeaderForPartition
+from kafka08.errors import CorruptLog, FileRefused, KafkaError, NotLeaderForPartition
 from kafka08.protocol.fetch import FetchPartitionResponse
 from kafka08.protocol.message_set import begins_whole
 from kafka08.runtime import BrokerRuntime
@@ -70,7 +70,7 @@ class FollowerTruncation:
         once, because recovery points must be written before anything else is appended.
 
         Afterwards `responses` has what must be appended. Returns why logs cannot be compared or
-        truncated now: CorruptLog, NotLeaderForPartition, or the error of ZooKeeper.
+        truncated now: CorruptLog, FileRefused, NotLeaderForPartition, or the error of ZooKeeper.
         """
         cuts: dict[TopicPartition, int] = {}
         problems: dict[TopicPartition, KafkaError] = {}
@@ -78,7 +78,7 @@ class FollowerTruncation:
             if tp in responses and followed.is_followed:
                 try:
                     self._compare(tp, followed, responses, cuts)
-                except CorruptLog as error:
+                except (CorruptLog, FileRefused) as error:
                     problems[tp] = error.with_traceback(None)
         if cuts:
             problems |= self._cut(cuts, wanted)

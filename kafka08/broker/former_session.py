@@ -27,7 +27,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
-from kafka08.errors import StorageError
+from kafka08.errors import FileRefused, StorageError
 from kafka08.log.files import exists, remove, rename, storage_errors
 from kafka08.runtime import BrokerRuntime, Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -78,7 +78,7 @@ class FormerSession:
                 file = self._disk.open(self._temporary, OpenMode.PRIVATE)
                 file.pwrite(json.dumps(content).encode(), 0)
             rename(self._disk, self._temporary, self._path)
-        except StorageError as error:
+        except (StorageError, FileRefused) as error:
             logger.warning(
                 "%s. If this broker is killed, its next start waits until the ZooKeeper session "
                 "0x%x has expired",

@@ -35,9 +35,11 @@ from kafka08.broker.traffic import Traffic, traffic_of
 from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     Closed,
+    FileRefused,
     InvalidTopic,
     ReplicaNotAvailable,
     StaleControllerEpoch,
+    UnknownError,
     UnknownTopicOrPartition,
 )
 from kafka08.levels import Level
@@ -283,12 +285,14 @@ class ReplicaManager:
             for state in states
             if self._may_have_log(state, errors)
         ]
-        self._ensure_logs(legal)
+        refused = self._ensure_logs(legal)
+        errors |= dict.fromkeys(refused, UnknownError.code)
         accepted = [
             (self._partitions[tp], state)
             for states in self._turns(legal)
             for state in states
-            if self._accepts(tp := TopicPartition(state.topic, state.partition), state, errors)
+            if (tp := TopicPartition(state.topic, state.partition)) not in refused
+            and self._accepts(tp, state, errors)
         ]
         self._make_leaders([i for i in accepted if i[1].leader == self.broker_id])
         self._make_followers(
@@ -340,8 +344,11 @@ class ReplicaManager:
         self.controller_epoch = controller_epoch
         return False
 
-    def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> None:
-        """Ensure that every accepted state has a partition with a log. Switches."""
+    def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> set[TopicPartition]:
+        """Ensure that every accepted state has a partition with a log. Returns those for which the
+        system refuses a file: they keep their former epochs, so that a later request is accepted.
+        Switches."""
+        refused: set[TopicPartition] = set()
         wanted = [
             partition
             for turn in self._turns(states)
@@ -353,7 +360,19 @@ class ReplicaManager:
         )
         for partition in chain.from_iterable(self._turns(wanted)):
             topic_partition = partition.topic_partition
-            created = self._log_creator.get_or_create(topic_partition)
+            try:
+                created = self._log_creator.get_or_create(topic_partition)
+            except FileRefused as error:
+                # 0.8: it halts. A client that names a topic must not end a broker.
+                state_change_log.error(
+                    "Broker %d has no log for partition %s, and refuses it: %s. Remove the cause "
+                    "and restart this broker, or delete the topic",
+                    self.broker_id,
+                    topic_partition,
+                    error,
+                )
+                refused.add(topic_partition)
+                continue
             if created.log_end_offset and topic_partition not in self._checkpoints.loaded:
                 logger.warning(
                     "No checkpointed highwatermark is found for partition %s", topic_partition
@@ -361,6 +380,7 @@ class ReplicaManager:
             partition.attach_log(created, self._checkpoints.loaded.get(topic_partition, 0))
             of_topic = self.by_topic_name.setdefault(topic_partition.topic.encode(), {})
             of_topic[topic_partition.partition] = partition
+        return refused
 
     def _known(self, state: PartitionStateInfo) -> Partition | None:
         """Ensure that the partition exists; returns it if it needs a log."""
@@ -480,12 +500,22 @@ class ReplicaManager:
                 for item in turn
                 if (topic_partition := TopicPartition(item.topic, item.partition))
                 in self._partitions
-                or topic_partition in self.log_manager.logs
+                or self.log_manager.has_directory(topic_partition)
             ]
             self._followers.stop_following(set(stopped))
+            codes: dict[TopicPartition, int] = {}
             for topic_partition in stopped:
                 if request.delete_partitions:
-                    self._delete(topic_partition)
+                    try:
+                        self._delete(topic_partition)
+                    except FileRefused as error:
+                        state_change_log.error(
+                            "Broker %d cannot delete the directory of partition %s: %s. Remove it",
+                            self.broker_id,
+                            topic_partition,
+                            error,
+                        )
+                        codes[topic_partition] = UnknownError.code
                     self._runtime.sleep(0)
                 elif partition := self._partitions.get(topic_partition):
                     # A controller that dies now does not delete it. 0.8.2.2 then copies nothing
@@ -496,7 +526,11 @@ class ReplicaManager:
                 # a replica of the next topic of that name, as in 0.8.2.2.
                 self._runtime.run_native(self.log_manager.sync_deletions)
         return StopReplicaResponse(
-            0, [PartitionError(item.topic, item.partition, 0) for item in request.partitions]
+            0,
+            [
+                PartitionError(*tp, codes.get(tp, 0))
+                for tp in (TopicPartition(one.topic, one.partition) for one in request.partitions)
+            ],
         )
 
     def _delete(self, topic_partition: TopicPartition) -> None:
@@ -517,8 +551,10 @@ class ReplicaManager:
         listener = self._listeners.get(topic_partition.topic)
         if led and listener is not None:
             listener.on_follower(topic_partition.partition)
-        self.log_manager.delete(topic_partition)
-        self.purgatories.wake(topic_partition)
+        try:
+            self.log_manager.delete(topic_partition)
+        finally:
+            self.purgatories.wake(topic_partition)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
         """Apply an UpdateMetadata request; StaleControllerEpoch if the controller is outdated.

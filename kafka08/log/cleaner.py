@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import LONG_MAX
+from kafka08.errors import FileRefused
 from kafka08.log import crashpoints
 from kafka08.log.cleaner_pass import (
     CleanerPass,
@@ -104,7 +105,7 @@ class LogCleaner:
             self._clean(one, dirty.first_dirty_offset)
         except CleaningAborted:
             logger.info("The cleaning for partition %s is aborted", topic_partition)
-        except CleaningFailed as error:
+        except (CleaningFailed, FileRefused) as error:
             logger.error("Cannot clean log for partition %s: %s", topic_partition, error)
             self._set_aside[topic_partition] = one, one.active_base_offset
         finally:

@@ -18,7 +18,7 @@ from typing import Final, Protocol, TypeVar
 from kafka08 import kernel
 from kafka08.clock import Clock
 from kafka08.config import LONG_MAX
-from kafka08.errors import CorruptLog, StorageError
+from kafka08.errors import CorruptLog, FileRefused, StorageError
 from kafka08.levels import Level
 from kafka08.log import crashpoints
 from kafka08.log.cleaned_segment import CleanedSegment
@@ -224,7 +224,7 @@ class CleanerPass:
                 crash=self._crash,
                 disk=self._log.disk,
             )
-        except StorageError as error:
+        except (StorageError, FileRefused) as error:
             raise CleaningFailed(str(error)) from error
 
     def _clean_segment(
@@ -268,7 +268,7 @@ class CleanerPass:
         """Run one native job. Other tasks run meanwhile."""
         try:
             result = self._native(call, *args)
-        except (StorageError, CorruptLog) as error:
+        except (StorageError, FileRefused, CorruptLog) as error:
             self._check()
             raise CleaningFailed(str(error)) from error
         self._check()

@@ -57,7 +57,7 @@ class LogDirectory:
 
     @property
     def identity(self) -> str:
-        """What no copy of the directory has."""
+        """The directory as no copy of it has it."""
         return self._lock.identity
 
     def partition_directories(self) -> Iterator[Path]:

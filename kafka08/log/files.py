@@ -1,30 +1,72 @@
-"""Disk errors: turns OSError from the disk into errors.StorageError, for this whole package.
+"""Disk errors: turns OSError from the disk into an error of ours, for this whole package.
 
-Every use of a Disk or a File is in a function of this module or under `storage_errors`.
+Every use of a Disk or a File is in a function of this module or under `storage_errors`. An error of
+the disk is a StorageError, which halts a broker: it must acknowledge nothing that may be
+half-written. An error in NOT_THE_DISK is a FileRefused, which refuses a partition. Nothing else
+decides what halts a broker.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from kafka08.errors import StorageError
+from kafka08.errors import FileRefused, StorageError
 from kafka08.runtime.disk import Disk, File, OpenMode, Syncable
 
+NOT_THE_DISK: Final = frozenset(
+    {
+        # The name: of a topic that a client chose, say.
+        errno.ENAMETOOLONG,
+        errno.EILSEQ,
+        # Something else has the name.
+        errno.EEXIST,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ENOTEMPTY,
+        errno.ELOOP,
+        # Permissions.
+        errno.EACCES,
+        errno.EPERM,
+        # Limits of the process or the system: descriptors, mappings, links.
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.EMLINK,
+    }
+)
+"""The errors of the system that are not those of a disk. All others are, also those that we do not
+know: EIO, ENOSPC, EDQUOT, EROFS; and ENOENT, because messages that were acknowledged are gone with
+their file or their file system."""
 
-def storage_error(action: str, path: object, error: OSError) -> StorageError:
+
+def storage_error(action: str, path: object, error: OSError) -> StorageError | FileRefused:
     """The error for the broker: action, path, and the operating system's reason."""
-    return StorageError(f"cannot {action} {path}: {error.strerror or error}")
+    kind = FileRefused if error.errno in NOT_THE_DISK else StorageError
+    return kind(f"cannot {action} {path}: {error.strerror or error}")
 
 
 @contextmanager
 def storage_errors(action: str, path: object) -> Iterator[None]:
-    """Turn OSError into StorageError. `action` completes the sentence "cannot … <path>"."""
+    """Turn OSError into StorageError or FileRefused. `action` completes the sentence "cannot …
+    <path>"."""
     try:
         yield
     except OSError as error:
         raise storage_error(action, path, error) from error
+
+
+@contextmanager
+def no_way_back() -> Iterator[None]:
+    """A log is half changed within, so that what is refused is as bad as a failed disk: the next
+    start repairs it. StorageError for FileRefused."""
+    try:
+        yield
+    except FileRefused as error:
+        raise StorageError(f"{error}, in the middle of a change of the log") from error
 
 
 def open_file(disk: Disk, path: Path, mode: OpenMode) -> File:
@@ -93,7 +135,7 @@ def make_directories(disk: Disk, path: Path) -> None:
         try:
             disk.make_directories(path)
         except (FileExistsError, NotADirectoryError) as error:
-            raise StorageError(
+            raise FileRefused(
                 f"cannot create the directory {path}: a file is in its place. Move that away, or "
                 "use another directory"
             ) from error

@@ -33,7 +33,7 @@ class DirectoryLock:
 
     @property
     def identity(self) -> str:
-        """What no copy of the directory has (runtime/disk.py)."""
+        """The directory as no copy of it has it (runtime/disk.py)."""
         return self._lock.identity
 
     def release(self) -> None:

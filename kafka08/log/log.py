@@ -33,6 +33,7 @@ from kafka08.log.config import LogConfig
 from kafka08.log.files import (
     exists,
     make_directories,
+    no_way_back,
     remove,
     storage_errors,
     sync_directory,
@@ -500,10 +501,11 @@ class Log:
         assert old[0].base_offset == cleaned.base_offset, f"{self.name}: {old[0]} is not the first"
         if self._unsynced.has_marks:
             self.flush()  # the swap leaves a gap, which would count as a loss
-        cleaned.begin_swap()
-        self._delete_segments(start, start + len(old))
-        cleaned.finish_swap()
-        self._segments.insert(start, self._open_segment(cleaned.base_offset))
+        with no_way_back():
+            cleaned.begin_swap()
+            self._delete_segments(start, start + len(old))
+            cleaned.finish_swap()
+            self._segments.insert(start, self._open_segment(cleaned.base_offset))
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything at or above `offset`, which becomes the LEO unless that is lower already.
@@ -534,13 +536,19 @@ class Log:
         if keep < len(self._segments):
             self.sealed_changes += 1
             self._delete_segments(keep, len(self._segments))
-            # A power failure must not restore the old segments after messages written later.
-            sync_directory(self.disk, self.directory)
+            with no_way_back():
+                # A power failure must not restore the old segments after messages written later.
+                sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self.active_segment = self._segments.active
-        self.active_segment.truncate_to(
-            offset, position, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
-        )
+        with no_way_back():
+            self.active_segment.truncate_to(
+                offset,
+                position,
+                self.config.segment_index_bytes,
+                self._clock.time_ms(),
+                self._crash,
+            )
         self._unsynced.was_cut = self._unsynced.was_cut or position is not None
         self.active_segment.end_offset = offset
         self.active_segment.take_limits(self.config)
@@ -552,9 +560,10 @@ class Log:
         self._unsynced.begin_truncation()
         self.sealed_changes += 1
         self._delete_segments(0, len(self._segments))
-        sync_directory(self.disk, self.directory)
-        self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
-        self._add_segment(offset)
+        with no_way_back():
+            sync_directory(self.disk, self.directory)
+            self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
+            self._add_segment(offset)
         self._unsynced.was_cut = False
         self.active_segment.end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)

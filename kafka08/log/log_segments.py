@@ -6,10 +6,12 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import overload
 
 from kafka08.log.background import Background
 from kafka08.log.crashpoints import CrashPoint
+from kafka08.log.files import no_way_back
 from kafka08.log.retention import SegmentFacts
 from kafka08.log.segment import LogSegment
 from kafka08.runtime.disk import Syncable
@@ -124,13 +126,14 @@ class LogSegments(Sequence[LogSegment]):
         segments = self._segments[start:end]
         if end == len(self):
             segments.reverse()
-        for segment in segments:
+        for count, segment in enumerate(segments):
             logger.info(
                 "Scheduling log segment %d for log %s for deletion.",
                 segment.base_offset,
                 self._name,
             )
-            segment.mark_deleted(crash)
+            with no_way_back() if count else nullcontext():
+                segment.mark_deleted(crash)
             segment.file.close_by(self._background.close_soon)
             self._background.run_later(delay_ms, segment.remove_files)
         del self._segments[start:end]

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import ConfigError, CorruptLog, StorageError
+from kafka08.errors import ConfigError, CorruptLog, FileRefused, KafkaError
 from kafka08.levels import Level
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline
@@ -70,8 +71,9 @@ class LogManager:
                     the next load; None: they are removed at once, and load refuses renamed ones
     The other arguments are passed to every `Log`.
 
-    Raises ConfigError for a directory named twice and StorageError for one that cannot be used or
-    is held by another broker. One thread uses a manager.
+    Raises ConfigError for a directory named twice; StorageError or FileRefused for one that cannot
+    be used, or is held by another broker. Where one log is refused a file in a loop over all, the
+    others go on. One thread uses a manager.
     """
 
     def __init__(
@@ -116,6 +118,8 @@ class LogManager:
         """A log directory → the one object for it, which thousands of logs share."""
         if len({disk.real_path(path) for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
+        self._undeleted: dict[TopicPartition, Path] = {}
+        """The directories of deleted logs that the system refused to remove."""
         self.unsynced_deletions: set[Path] = set()
         """The log directories whose deletions of logs may not be on disk."""
         self._directories: list[LogDirectory] = []
@@ -123,7 +127,7 @@ class LogManager:
             for path in paths:
                 self._directories.append(LogDirectory(path, crash, disk))
             self.cleaner_points = CleanerPoints(self.directories, crash, disk)
-        except StorageError:
+        except KafkaError:
             self._release()
             raise
 
@@ -134,7 +138,7 @@ class LogManager:
 
     @property
     def identity(self) -> str:
-        """What no copy of the first directory has."""
+        """The identity of the first directory, which no copy has."""
         return self._directories[0].identity
 
     # Start and end
@@ -147,8 +151,8 @@ class LogManager:
 
         The clean-shutdown marker is removed before the first file is opened: the next start, ours
         or the JVM's, must not take a failed start for a clean stop. Raises CorruptLog for foreign
-        directories and files, ConfigError for logs of a newer format, and StorageError; the locks
-        are released then.
+        directories and files, ConfigError for logs of a newer format, StorageError and FileRefused;
+        the locks are released then.
         """
         logger.info("Loading logs.")
         try:
@@ -163,7 +167,7 @@ class LogManager:
             self.cleaner_points.keep(self._has)
             if is_too_high:
                 self.checkpoint_recovery_points()
-        except (ConfigError, CorruptLog, StorageError):
+        except KafkaError:
             self._release()
             raise
         logger.info("Logs loading complete.")
@@ -176,7 +180,10 @@ class LogManager:
 
         def flush_next() -> None:
             for log in logs:
-                flush = None if log.is_closed else log.begin_flush()
+                flush = None
+                if not log.is_closed:
+                    with _others_go_on(log):
+                        flush = log.begin_flush()
                 if flush is not None:
                     self._background.flush_soon(flush.then(lambda: self._flush_later(logs)))
                     return
@@ -246,7 +253,8 @@ class LogManager:
     def shutdown(self) -> None:
         """Flush and close every log, checkpoint, write the clean-shutdown marker, unlock.
 
-        StorageError if a flush fails; then the directories are unlocked without a marker.
+        StorageError or FileRefused if a flush fails; then the directories are unlocked without a
+        marker.
         """
         logger.info("Shutting down.")
         try:
@@ -268,17 +276,22 @@ class LogManager:
         """The log of a partition, None if this broker has none."""
         return self.logs.get(topic_partition)
 
+    def has_directory(self, topic_partition: TopicPartition) -> bool:
+        """Whether there is a log of a partition, or what a refused `delete` has left of one."""
+        return topic_partition in self.logs or topic_partition in self._undeleted
+
     def get_or_create(self, topic_partition: TopicPartition) -> Log:
-        """The log of a partition, new in `new_path` if there is none."""
+        """The log of a partition, new in `new_path` if there is none. FileRefused, StorageError."""
         found = self.logs.get(topic_partition)
         if found is not None:
             return found
+        self._delete_what_is_left(topic_partition)
         directory = self._emptiest
         self.cleaner_points.write_deletion(directory, topic_partition)
         created = self._open(directory / partition_directory(topic_partition))
-        self._add(created)
         if self._is_checkpointed_too_high(created):
-            self.checkpoint_recovery_points()
+            self.checkpoint_recovery_points()  # a log that is not listed yet has no point
+        self._add(created)
         logger.info(
             "Created log for partition %s in %s with properties {%s}.",
             topic_partition, directory, created.config,
@@ -295,10 +308,12 @@ class LogManager:
 
     def delete(self, topic_partition: TopicPartition) -> bool:
         """Remove a partition's log and directory; False if there is none. At once, or, with
-        `draw_unique`, after file.delete.delay.ms, during which the directory is renamed."""
+        `draw_unique`, after file.delete.delay.ms, during which the directory is renamed.
+        FileRefused, StorageError: the log has ended, and its directory is left for the next
+        call."""
         removed = self.logs.pop(topic_partition, None)
         if removed is None:
-            return False
+            return self._delete_what_is_left(topic_partition)
         directory = removed.log_directory
         self._log_counts[directory] -= 1
         of_topic = self._topics[topic_partition.topic]
@@ -308,7 +323,9 @@ class LogManager:
             self._configs.pop(topic_partition.topic, None)
         self.cleaner_points.forget_deleted(directory, topic_partition)
         renamed = self._renamed(removed)
+        self._undeleted[topic_partition] = removed.directory
         removed.delete(renamed)
+        del self._undeleted[topic_partition]
         self.unsynced_deletions.add(directory)
         if renamed is None:
             logger.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
@@ -320,6 +337,17 @@ class LogManager:
                 topic_partition,
                 renamed,
             )
+        return True
+
+    def _delete_what_is_left(self, topic_partition: TopicPartition) -> bool:
+        """Remove the directory that a refused `delete` has left, if there is one: a new log of that
+        name must not begin with its messages. Whether there was one; FileRefused, StorageError."""
+        directory = self._undeleted.get(topic_partition)
+        if directory is None:
+            return False
+        self._remove_directory(directory)
+        del self._undeleted[topic_partition]
+        self.unsynced_deletions.add(directory.parent)
         return True
 
     def sync_deletions(self) -> None:
@@ -378,31 +406,47 @@ class LogManager:
 
     def truncate_to(
         self, offsets: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, CorruptLog]:
-        """Truncate logs (the existing ones) and checkpoint, so that a crash cannot leave a recovery
-        point above offsets that were truncated and written again. The logs are flushed later.
-        Returns those that could not be truncated, because they cannot be read."""
-        truncated, refused = [], {}
-        for topic_partition, offset in offsets.items():
-            found = self.logs.get(topic_partition)
-            if found is not None:
-                self._lower_cleaner_point(found, offset)
-                try:
-                    found.truncate_to(offset)
-                    truncated.append(found)
-                except CorruptLog as error:
-                    refused[topic_partition] = error.with_traceback(None)
-        self.checkpoint_recovery_points()
+    ) -> dict[TopicPartition, CorruptLog | FileRefused]:
+        """Checkpoint and truncate logs (the existing ones), in this order: a crash cannot leave a
+        recovery point above offsets that were truncated and written again. The logs are flushed
+        later. Returns those that could not be truncated, because they cannot be read or the system
+        refused a file."""
+        existing = {tp: offset for tp, offset in offsets.items() if tp in self.logs}
+        former: dict[TopicPartition, int] = {}
+        for topic_partition, offset in existing.items():
+            found = self.logs[topic_partition]
+            former[topic_partition] = found.recovery_point
+            if offset < found.recovery_point:
+                # Not `offset`: a wrapper around it is dropped as a whole.
+                found.recovery_point = found.base_offset_of(offset)
+            self._lower_cleaner_point(found, offset)
+        try:
+            self.checkpoint_recovery_points()
+        except FileRefused as error:
+            return dict.fromkeys(existing, error.with_traceback(None))
+        truncated: list[Log] = []
+        refused: dict[TopicPartition, CorruptLog | FileRefused] = {}
+        for topic_partition, offset in existing.items():
+            found = self.logs[topic_partition]
+            try:
+                found.truncate_to(offset)
+                truncated.append(found)
+                found.recovery_point = min(former[topic_partition], found.log_end_offset)
+            except (CorruptLog, FileRefused) as error:
+                refused[topic_partition] = error.with_traceback(None)
         self._flush_later(iter(truncated))
         return refused
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Empty a log (if it exists), continue it at `offset`, and checkpoint."""
+        """Checkpoint, then empty a log (if it exists) and continue it at `offset`; FileRefused with
+        nothing done, StorageError."""
         found = self.logs.get(topic_partition)
         if found is not None:
+            found.recovery_point = min(offset, found.recovery_point)
             self.cleaner_points.forget(found.log_directory, topic_partition)
-            found.truncate_fully_and_start_at(offset)
         self.checkpoint_recovery_points()
+        if found is not None:
+            found.truncate_fully_and_start_at(offset)
 
     def _lower_cleaner_point(self, one: Log, offset: int) -> None:
         """Offsets above `offset` will be written again and are not cleaned."""
@@ -438,7 +482,8 @@ class LogManager:
         deleted = 0
         for one in self._logs_with_pauses():
             if one.config.deletes and not one.is_being_cleaned:
-                deleted += one.delete_old_segments(self._retention(one.config))
+                with _others_go_on(one):
+                    deleted += one.delete_old_segments(self._retention(one.config))
         return deleted
 
     def flush_dirty(self) -> int:
@@ -449,7 +494,9 @@ class LogManager:
         for one in self._logs_with_pauses():
             if now_ms - one.last_flush_ms < one.config.flush_ms or one in self._flushing:
                 continue
-            flush = one.begin_flush()
+            flush = None
+            with _others_go_on(one):
+                flush = one.begin_flush()
             if flush is not None:
                 self._flushing.add(one)
                 self._background.flush_soon(flush.then(partial(self._flushing.discard, one)))
@@ -483,3 +530,12 @@ class LogManager:
     def _release(self) -> None:
         for directory in self._directories:
             directory.release()
+
+
+@contextmanager
+def _others_go_on(one: Log) -> Iterator[None]:
+    """Log what the system refuses one of many logs; it is tried again in the next round."""
+    try:
+        yield
+    except FileRefused as error:
+        logger.warning("Log %s is left out this time: %s", one.name, error)

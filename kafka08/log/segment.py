@@ -7,11 +7,12 @@ org.apache.kafka.common.record.FileRecords 0.10.2.2.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN
-from kafka08.errors import CorruptLog, UnknownError
+from kafka08.errors import CorruptLog, FileRefused, UnknownError
 from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
     MAGIC_POSITION,
@@ -27,6 +28,7 @@ from kafka08.log.entry_offsets import OFFSET
 from kafka08.log.files import (
     file_size,
     modified_ms,
+    no_way_back,
     open_file,
     remove,
     rename,
@@ -42,6 +44,8 @@ from kafka08.log.time_search import TimeSearch
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
+
+logger = logging.getLogger(__name__)
 
 
 class LogSegment(kernel.SegmentTail):
@@ -196,9 +200,16 @@ class LogSegment(kernel.SegmentTail):
         return position
 
     def index_last_set(self) -> None:
-        """Add the index entries of the last set. If its offset is too far from the base, the
-        segment is full."""
+        """Add the index entries of the last set, which is in the log already: if a file is refused,
+        lookups scan from the entry before. If its offset is too far from the base, the segment is
+        full."""
         self.index_is_due = False
+        try:
+            self._index_last_set()
+        except FileRefused as error:
+            logger.warning("No index entry for offset %d: %s", self.tail_offset, error)
+
+    def _index_last_set(self) -> None:
         index = self.index
         if not index.takes(self.tail_offset, self.tail_position):
             self.is_full = True
@@ -400,6 +411,7 @@ class LogSegment(kernel.SegmentTail):
 
     def seal(self) -> None:
         """Trim the indexes: no appends from now on. The time index has the largest timestamp."""
+        self.is_full = True
         self._append_time(self.largest)
         for index in self.indexes:
             index.seal()
@@ -429,11 +441,12 @@ class LogSegment(kernel.SegmentTail):
         rename(self._disk, self.log_path, deleted)
         self.log_path = deleted
         crash(crashpoints.DELETE_LOG_RENAMED)
-        for index in self.indexes:
-            deleted = self._with_suffix(index.path)
-            rename(self._disk, index.path, deleted)
-            index.path = deleted
-            index.forget()
+        with no_way_back():
+            for index in self.indexes:
+                deleted = self._with_suffix(index.path)
+                rename(self._disk, index.path, deleted)
+                index.path = deleted
+                index.forget()
 
     def remove_files(self) -> None:
         """Delete the files; missing ones are no error."""

@@ -30,7 +30,7 @@ END_GRACE_SECONDS: Final = 10.0
 """How long a client that has closed its side may wait for the response to its parked request."""
 ADVICE: Final[Mapping[int, str]] = {
     errno.EMFILE: ". Raise this process's limit of open files (ulimit -Hn): it needs one for each "
-    "log segment and one for each connection.",
+    "log segment and one for each connection, and keeps some for new segments.",
     errno.ENFILE: ". Raise the system's limit of open files (fs.file-max).",
 }
 

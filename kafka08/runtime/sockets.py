@@ -7,6 +7,7 @@ import logging
 import os
 import selectors
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,6 +18,11 @@ logger = logging.getLogger(__name__)
 
 UNDER_WAY: Final = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
 BACKLOG: Final = 1024
+RESERVED_MAX: Final = 256
+RESERVED_PART: Final = 16
+"""Of the process's descriptors this part, and at most RESERVED_MAX, is never an accepted
+connection's."""
+RESERVED_TEXT: Final = "Too many open files for another connection"
 _WAKE_BYTES: Final = 4096
 
 Connect = Callable[..., socket.socket]
@@ -186,6 +192,17 @@ class SocketPoller:
             pass
 
 
+def connection_descriptors_end() -> int:
+    """The first descriptor that an accepted connection must not have: those from it on are for what
+    a broker cannot refuse, its logs and its connection to ZooKeeper."""
+    import resource  # not above: clients run where it does not exist
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return limit - min(RESERVED_MAX, limit // RESERVED_PART)
+
+
 class SocketListener:
     """A `Listener` on a socket of the given class: gevent needs the unpatched one.
 
@@ -221,12 +238,17 @@ class SocketListener:
         self.port: int = self.socket.getsockname()[1]
         self._socket_class = socket_class
         self._send_buffer = send_buffer
+        self._end = connection_descriptors_end()
 
     def accept(self) -> tuple[Stream, Address]:
         # As socket.accept does, but in the class that was given: a patched one costs each call a
         # Python frame.
         descriptor, address = self.socket._accept()  # type: ignore[attr-defined]
         accepted = self._socket_class(fileno=descriptor)
+        if descriptor >= self._end:
+            # The system gives the lowest free number: all below are in use.
+            accepted.close()
+            raise OSError(errno.EMFILE, RESERVED_TEXT)
         accepted.setblocking(False)
         set_options(accepted, 0, self._send_buffer)
         return accepted, (host_of(address), address[1])

@@ -121,6 +121,7 @@ class Listener(Protocol):
     def port(self) -> int: ...
 
     def accept(self) -> tuple[Stream, Address]:
-        """The next connection and its peer's address; BlockingIOError if there is none."""
+        """The next connection and its peer's address; BlockingIOError if there is none. OSError: it
+        was not accepted, or closed at once because this process has too few descriptors left."""
 
     def close(self) -> None: ...

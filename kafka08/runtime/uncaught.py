@@ -2,7 +2,9 @@
 native job, or a request.
 
 A disk that failed halts the broker, wherever the error rises: what it acknowledges may be
-half-written. Every other exception is logged, and the root goes on with its other work. So code
+half-written. (kafka08/log/files.py says which errors are those of a disk.) Every other exception is
+logged, and the root goes on with its other work; a file that was refused is no bug, and has no
+stack. So code
 between the disk and a root need not handle StorageError; it must only let it pass.
 """
 
@@ -12,7 +14,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from kafka08.errors import StorageError
+from kafka08.errors import FileRefused, StorageError
 
 halt_log = logging.getLogger("kafka.server.KafkaServer")
 
@@ -37,4 +39,7 @@ def uncaught(
     if isinstance(error, StorageError):
         halt_log.critical("Halting due to unrecoverable I/O error: %s", error, exc_info=error)
         runtime.halt(1)
+    if isinstance(error, FileRefused):
+        logger.error(f"{message}: %s", *args, error, extra=extra)  # noqa: G004 - the root's text
+        return
     logger.error(message, *args, exc_info=error, extra=extra)

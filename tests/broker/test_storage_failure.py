@@ -1,21 +1,31 @@
-"""A failing disk stops the broker, on every path."""
+"""A failing disk stops the broker, on every path. What is not the disk's stops nothing."""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from kafka08.errors import StorageError
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.server import KafkaServer
+from kafka08.errors import FileRefused, NotLeaderForPartition, StorageError, UnknownError
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
+from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
-from tests.broker.fake_runtime import Halted
-from tests.broker.world import World
+from tests.broker.fake_runtime import FakeRuntime, Halted
+from tests.broker.world import CONTROLLER_EPOCH, World
+from tests.log.refusing_disk import RefusingDisk
+
+if TYPE_CHECKING:
+    from kafka08.runtime.disk import Disk
 
 
 def fail(*_: Any, **__: Any) -> Any:
@@ -55,3 +65,79 @@ def test_the_process_ends_at_once(
     with pytest.raises(Halted):
         world.client.send(encode_request(request_, 1, "test"))
     assert [] == world.client.frames()
+
+
+LONG = "x" * 254
+"""Legal, but `<name>-0` is longer than the name of a file may be."""
+
+
+def stray_file(directory: Path) -> None:
+    (directory / "t-0").touch()
+
+
+def lead_request(*topics: str) -> LeaderAndIsrRequest:
+    states = [PartitionStateInfo(t, 0, CONTROLLER_EPOCH, 1, 0, [1], 0, [1]) for t in topics]
+    return LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, [BrokerEndpoint(1, "127.0.0.1", 19091)])
+
+
+@pytest.mark.parametrize(
+    ("topic", "prepare"), [(LONG, lambda _: None), ("t", stray_file)], ids=["name", "stray file"]
+)
+def test_a_name_or_a_stray_file_refuses_one_partition(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, topic: str, prepare: Callable[[Path], None]
+) -> None:
+    """A client names a topic, and each of its replicas halted, again after each restart."""
+    world = World(tmp_path)
+    prepare(tmp_path)
+    response = world.client.call(lead_request(topic, "other"))
+    codes = {one.topic: one.error_code for one in response.partitions}
+    assert {topic: UnknownError.code, "other": 0} == codes
+    assert f"Broker 1 has no log for partition [{topic},0], and refuses it: cannot" in caplog.text
+    assert "Remove the cause" in caplog.text
+    for name, code in ((topic, NotLeaderForPartition.code), ("other", 0)):
+        data = message_set.encode([(None, b"m")])
+        request_ = ProduceRequest(1, 1000, [ProduceTopic(name, [ProducePartition(0, data)])])
+        [answered] = world.client.call(request_).topics[0].partitions
+        assert code == answered.error_code
+
+
+def test_the_partition_is_accepted_once_the_cause_is_gone(tmp_path: Path) -> None:
+    """The same state is applied then: its leader epoch was not adopted."""
+    world = World(tmp_path)
+    stray_file(tmp_path)
+    world.client.call(lead_request("t"))
+    (tmp_path / "t-0").unlink()
+    [state] = world.client.call(lead_request("t")).partitions
+    assert 0 == state.error_code
+    assert world.partition("t").is_leader
+
+
+def test_a_deletion_that_is_refused_is_the_partitions_error(tmp_path: Path) -> None:
+    """The controller keeps the topic, and the broker its other partitions."""
+    disk = RefusingDisk()
+    world = World(tmp_path, disk=cast("Disk", disk))
+    world.lead("t", 2)
+    disk.refuses = lambda path: path.name == "t-0"
+    partitions = [StopReplicaPartition("t", number) for number in range(2)]
+    request_ = StopReplicaRequest(9, CONTROLLER_EPOCH, True, partitions)
+    response = world.client.call(request_)
+    assert [UnknownError.code, 0] == [one.error_code for one in response.partitions]
+
+
+def test_a_periodic_task_that_is_refused_a_file_is_done_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A checkpoint with the descriptor table full: the broker exited."""
+    runtime = FakeRuntime()
+    properties = {"broker.id": "1", "zookeeper.connect": "h:1", "log.dirs": str(tmp_path)}
+    server = KafkaServer(BrokerConfig(properties), runtime)
+    calls: list[int] = []
+
+    def checkpoint() -> None:
+        calls.append(1)
+        raise FileRefused("cannot write c.tmp: Too many open files")
+
+    server._every(1000, checkpoint, "highwatermark-checkpoint")
+    runtime.advance(2.5)
+    assert 2 == len(calls)
+    assert "highwatermark-checkpoint: cannot write c.tmp: Too many open files. It is" in caplog.text

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.errors import ConfigError, CorruptLog, StorageError
+from kafka08.errors import ConfigError, CorruptLog, FileRefused, StorageError
 from kafka08.levels import Level
 from kafka08.log import Log, LogConfig, LogManager, OffsetCheckpoint, crashpoints
 from kafka08.structs import TopicPartition
@@ -347,7 +347,7 @@ def test_directories_must_be_usable_and_different(
     with pytest.raises(ConfigError, match="Duplicate log directory found"):
         open_manager("a", "../" + tmp_path.name + "/a")
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="file"):
+    with pytest.raises(FileRefused, match="file"):
         open_manager("a", "file")
     first = open_manager("a")
     with pytest.raises(StorageError, match="Failed to acquire lock"):
@@ -591,7 +591,7 @@ def test_a_recreated_log_does_not_inherit_a_recovery_point(
     manager.checkpoint_recovery_points()
     manager.delete(T0)
     manager.get_or_create(T0)
-    assert {T0: 0} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read_offsets()
+    assert {} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read_offsets()
 
 
 def test_a_recovery_point_above_the_log_end_is_lowered_at_the_start(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import select
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -11,7 +15,12 @@ import pytest
 
 from kafka08.embedded.ports import free_ports
 from kafka08.runtime.epoll import EpollPoller, has_epoll
-from kafka08.runtime.sockets import SocketConnecting, SocketListener, SocketPoller
+from kafka08.runtime.sockets import (
+    SocketConnecting,
+    SocketListener,
+    SocketPoller,
+    connection_descriptors_end,
+)
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.runtime.transport import Address, Poller
 from tests.conftest import DeadThreads
@@ -74,6 +83,38 @@ def test_an_ipv4_peer_of_an_ipv6_listener_has_its_ipv4_address() -> None:
         accepted.close()
     listener.close()
     assert "127.0.0.1" == address[0]
+
+
+def test_the_last_descriptors_are_no_accepted_connections() -> None:
+    """A broker needs them for a checkpoint or the next segment. Its idle connections took all, and
+    it exited."""
+    listener = SocketListener(socket.socket, "127.0.0.1", 0, 0, 0)
+    listener.socket.setblocking(True)
+    lowest_free = os.dup(listener.socket.fileno())
+    os.close(lowest_free)
+    with socket.create_connection(("127.0.0.1", listener.port)) as client:
+        listener._end = lowest_free + 1  # the client has that number
+        with pytest.raises(OSError, match="Too many open files for another") as refused:
+            listener.accept()
+        assert errno.EMFILE == refused.value.errno
+        assert b"" == client.recv(1)
+    with socket.create_connection(("127.0.0.1", listener.port)):
+        listener._end = lowest_free + 2
+        accepted, _ = listener.accept()
+        accepted.close()
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    ("limit", "end"),
+    [(1024, 960), (1 << 20, (1 << 20) - 256), (resource.RLIM_INFINITY, sys.maxsize)],
+)
+def test_the_reserve_is_a_small_part_of_the_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: int, end: int
+) -> None:
+    """Systems have from 256 descriptors for a process to millions."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    assert end == connection_descriptors_end()
 
 
 def test_an_unresolvable_name_below_localhost_is_this_machine() -> None:

@@ -1,0 +1,163 @@
+"""What the system refuses for a reason that is not the disk's touches one log; nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.errors import FileRefused, StorageError
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES
+from kafka08.levels import Level
+from kafka08.log import LogConfig, LogManager
+from kafka08.log.files import NOT_THE_DISK, no_way_back, storage_errors
+from kafka08.structs import TopicPartition
+from tests.log.conftest import ManualClock, a_set, all_values
+from tests.log.refusing_disk import RefusingDisk
+
+T0 = TopicPartition("t", 0)
+U1 = TopicPartition("u", 1)
+
+
+@pytest.fixture
+def disk() -> RefusingDisk:
+    return RefusingDisk()
+
+
+@pytest.fixture
+def manager(tmp_path: Path, disk: RefusingDisk, clock: ManualClock) -> Iterator[LogManager]:
+    """Rolls after a set of 90 bytes, and keeps one."""
+    config = LogConfig(segment_bytes=145, retention_bytes=145, file_delete_delay_ms=0)
+    manager = LogManager([tmp_path / "a"], config, clock=clock, disk=disk)
+    manager.load()
+    yield manager
+    disk.refuses = lambda _: False
+    manager.shutdown()
+
+
+@pytest.mark.parametrize("number", sorted(errno.errorcode))
+def test_one_place_says_which_errors_are_those_of_a_disk(number: int) -> None:
+    """Everything that is not listed halts a broker."""
+    kind = FileRefused if number in NOT_THE_DISK else StorageError
+    with pytest.raises(kind, match="cannot open x: ") as caught, storage_errors("open", "x"):
+        raise OSError(number, os.strerror(number))
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    "name", ["EIO", "ENOSPC", "EROFS", "EDQUOT", "ENOENT", "ENODEV", "ESTALE", "EBADF"]
+)
+def test_a_bad_disk_is_not_excused(name: str) -> None:
+    """On these nothing may be acknowledged any more."""
+    assert getattr(errno, name) not in NOT_THE_DISK
+
+
+def test_in_the_middle_of_a_change_every_refusal_halts() -> None:
+    """The next start finishes or undoes the change."""
+    with pytest.raises(StorageError, match="in the middle of a change"), no_way_back():
+        raise FileRefused("cannot rename x: Permission denied")
+
+
+def test_a_refused_roll_appends_nothing_and_is_repeated(
+    manager: LogManager, disk: RefusingDisk
+) -> None:
+    """The full descriptor table of a broker with many connections: the producer tries again."""
+    log = manager.get_or_create(T0)
+    log.append(a_set(bytes(90)))
+    disk.refuses = lambda path: path.suffix == ".log"
+    with pytest.raises(FileRefused, match="Too many open files"):
+        log.append(a_set(b"refused"))
+    with pytest.raises(FileRefused):  # it would fit: but the segment is sealed
+        log.append(a_set(b""))
+    assert 1 == log.log_end_offset
+    disk.refuses = lambda _: False
+    log.append(a_set(b"later"))
+    assert [(0, bytes(90)), (1, b"later")] == all_values(log)
+
+
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
+def test_an_index_entry_is_left_out_rather_than_the_set(
+    manager: LogManager, disk: RefusingDisk, level: Level
+) -> None:
+    """The set is written before its entry, and may have been acknowledged. Lookups scan."""
+    manager.update_topic_config("t", {"segment.bytes": "100000", "index.interval.bytes": "0"})
+    log = manager.get_or_create(T0)
+    disk.refuses = lambda path: "index" in path.suffix
+    for number in range(5):
+        log.append(a_set(b"%d" % number * EMPTY_ENTRY_BYTES))
+    disk.refuses = lambda _: False
+    log.append(a_set(b"5" * EMPTY_ENTRY_BYTES))
+    expected = [(number, b"%d" % number * EMPTY_ENTRY_BYTES) for number in range(6)]
+    assert expected == all_values(log)
+    assert log.read(3, 1000).size
+
+
+def test_one_refused_log_does_not_keep_others_from_retention_and_flushes(
+    manager: LogManager, disk: RefusingDisk, clock: ManualClock
+) -> None:
+    """A missing permission of one directory is that log's."""
+    manager.update_topic_config("u", {"flush.ms": "0"})
+    refused, other = manager.get_or_create(T0), manager.get_or_create(U1)
+    for log in (refused, other):
+        for _ in range(3):
+            log.append(a_set(bytes(90)))
+    disk.number = errno.EACCES
+    disk.refuses = lambda path: path.parent.name == "t-0"
+    clock.now_ms += 1
+    assert 1 == manager.retain()
+    assert (3, 2) == (refused.segment_count, other.segment_count)
+    other.append(a_set(b"x"))
+    assert 1 == manager.flush_dirty()
+    assert other.recovery_point == other.log_end_offset
+
+
+def test_nothing_is_truncated_without_its_checkpoint(
+    manager: LogManager, disk: RefusingDisk
+) -> None:
+    """Else a crash would leave a recovery point above offsets that were written again."""
+    log = manager.get_or_create(T0)
+    for _ in range(3):
+        log.append(a_set(bytes(90)))
+    log.flush()
+    manager.checkpoint_recovery_points()
+    disk.refuses = lambda path: path.name.startswith("recovery-point")
+    assert [T0] == list(manager.truncate_to({T0: 1}))
+    assert 3 == log.log_end_offset
+    with pytest.raises(FileRefused):
+        manager.truncate_fully_and_start_at(T0, 7)
+    assert 3 == log.log_end_offset
+    disk.refuses = lambda _: False
+    assert {} == manager.truncate_to({T0: 1})
+    assert 1 == log.log_end_offset
+
+
+def test_a_directory_that_could_not_be_removed_is_no_start_for_the_next_log(
+    manager: LogManager, disk: RefusingDisk
+) -> None:
+    """Its messages are those of a deleted topic."""
+    manager.get_or_create(T0).append(a_set(b"old"))
+    disk.number = errno.EPERM
+    disk.refuses = lambda path: path.name == "t-0"
+    for _ in range(2):
+        with pytest.raises(FileRefused, match="Operation not permitted"):
+            manager.delete(T0)
+    with pytest.raises(FileRefused):
+        manager.get_or_create(T0)
+    disk.refuses = lambda _: False
+    assert [] == all_values(manager.get_or_create(T0))
+
+
+def test_a_deletion_is_finished_when_it_is_asked_for_again(
+    manager: LogManager, disk: RefusingDisk
+) -> None:
+    """As a controller does."""
+    manager.get_or_create(T0)
+    disk.refuses = lambda path: path.name == "t-0"
+    with pytest.raises(FileRefused):
+        manager.delete(T0)
+    disk.refuses = lambda _: False
+    assert manager.delete(T0)
+    assert not manager.delete(T0)
