@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -164,21 +165,37 @@ def test_an_auto_created_topic_survives_kill_and_stop(
         assert [b"d"] == fetch(connection, "t", 3)
 
 
-@pytest.mark.parametrize("same_port", [True, False])
 def test_a_killed_broker_is_back_before_its_session_times_out(
-    connect: str, start: Callable[..., Process], same_port: bool
+    connect: str, start: Callable[..., Process]
 ) -> None:
-    """At its next start it closes its former session, even under another address."""
+    """At its next start it closes its former session."""
     timeout_ms, port = 60_000, free_ports(1)[0]
     broker = start(port=port, zookeeper_session_timeout_ms=timeout_ms)
     broker.await_started()
     assert -signal.SIGKILL == broker.stop(signal.SIGKILL)
     began = time.monotonic()
-    again = start(port=port if same_port else 0, zookeeper_session_timeout_ms=timeout_ms)
-    again.await_started()
+    start(port=port, zookeeper_session_timeout_ms=timeout_ms).await_started()
     assert time.monotonic() - began < timeout_ms / 2000
     with ZkClient(connect) as zk:
         assert [1] == ClusterStore(zk).broker_ids()
+
+
+def test_a_start_on_a_copied_directory_takes_nothing_from_the_live_broker(
+    connect: str, start: Callable[..., Process], tmp_path: Path
+) -> None:
+    """It has the session file and a lock of its own. It refuses to start, as 0.8.2.2 does, and the
+    live broker keeps its id and its messages."""
+    live = start(port=free_ports(1)[0])
+    live.await_started()
+    shutil.copytree(tmp_path / "logs-1", tmp_path / "copy")
+    with ZkClient(connect) as zk:
+        before = zk.get(paths.broker(1))
+        copy = start(port=free_ports(1)[0], log_dirs=tmp_path / "copy")
+        assert 1 == copy.popen.wait(DEADLINE)
+        assert "If this directory is a copy" in copy.log.read_text()
+        assert before == zk.get(paths.broker(1))
+        assert zk.stat(paths.broker(1)) is not None
+    assert live.popen.poll() is None
 
 
 def test_a_second_start_on_the_directory_of_a_live_broker_takes_nothing_from_it(
