@@ -63,6 +63,7 @@ ROOTS = {
     "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",
     "broker/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
     "broker/main.py run_patched every": "the next interval ends in time",
+    "broker/missed_restart.py MissedRestart.start spawn": "checks again",
     "broker/purgatories.py Purgatories.wake_followers call_soon": "the purgatory guards each "
     "operation",
     "broker/registration.py RegistrationKeeper.start spawn": "registers again",

@@ -158,6 +158,7 @@ TIERS: Final = (
             "tests/interop/test_log_directories_0_10.py",
             "tests/interop/test_logs_on_jvm.py",
             "tests/interop/test_migration_path.py",
+            "tests/interop/test_missed_restarts.py",
             "tests/interop/test_moves.py",
             "tests/interop/test_notifications_on_jvm.py",
             "tests/interop/test_rolling_changes.py",

@@ -65,6 +65,14 @@ class RegistrationKeeper:
         if self._task is not None:
             self._task.kill()
 
+    def register_anew(self, away_seconds: float) -> None:
+        """Leave /brokers/ids for a while, so that a controller sees it, and register again.
+        Switches. ZooKeeperError if it could not leave."""
+        self._store.withdraw_broker(self._broker.id)
+        self._runtime.sleep(away_seconds)
+        while not self._is_stopped and not self._register_again():
+            self._runtime.sleep(self._retry_seconds)
+
     def _register(self) -> None:
         self._before(self._store.zk)
         self._store.register_broker(

@@ -42,6 +42,7 @@ from kafka08.broker.isr_change_notifications import CHECK_MS as ISR_CHANGES_CHEC
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.missed_restart import MissedRestart
 from kafka08.broker.registration import RegistrationKeeper
 from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replica_manager import ReplicaManager
@@ -106,6 +107,7 @@ class KafkaServer:
         self._socket_servers: list[SocketServer] = []
         self._config_changes: TopicConfigChanges | None = None
         self._registration: RegistrationKeeper | None = None
+        self._missed_restart: MissedRestart | None = None
         self._event_loop_monitor: EventLoopMonitor | None = None
         self._cleaner: CleanerWorkers | None = None
         self._scheduled: list[Greenlet] = []
@@ -181,6 +183,14 @@ class KafkaServer:
             advertised=self._registered(advertised),
         )
         self._registration.start()
+        self._missed_restart = MissedRestart(
+            runtime,
+            store,
+            context.replica_manager,
+            self._registration,
+            away_seconds=config.zookeeper_session_timeout_ms / 1000,
+        )
+        self._missed_restart.start()
 
     def _create_context(
         self, store: ClusterStore, log_manager: LogManager, timer: Timer
@@ -469,6 +479,8 @@ class KafkaServer:
             self._state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             self._log_errors_of(self._controlled_shutdown)
         self._state = BrokerState.SHUTTING_DOWN
+        if self._missed_restart is not None:
+            self._log_errors_of(self._missed_restart.stop)
         if self._registration is not None:
             self._log_errors_of(self._registration.stop)
         if self._unheard_successors is not None:

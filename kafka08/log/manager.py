@@ -418,7 +418,7 @@ class LogManager:
             former[topic_partition] = found.recovery_point
             if offset < found.recovery_point:
                 # Not `offset`: a wrapper around it is dropped as a whole.
-                found.recovery_point = found.base_offset_of(offset)
+                found.recovery_point = min(offset, found.base_offset_of(offset))
             self._lower_cleaner_point(found, offset)
         try:
             self.checkpoint_recovery_points()

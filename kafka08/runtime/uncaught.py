@@ -40,6 +40,6 @@ def uncaught(
         halt_log.critical("Halting due to unrecoverable I/O error: %s", error, exc_info=error)
         runtime.halt(1)
     if isinstance(error, FileRefused):
-        logger.error(f"{message}: %s", *args, error, extra=extra)  # noqa: G004 - the root's text
+        logger.error(f"{message}: %s", *args, error, extra=extra)
         return
     logger.error(message, *args, exc_info=error, extra=extra)

@@ -113,6 +113,13 @@ class ClusterStore:
                 f"before its old ZooKeeper session ended ({error})"
             ) from error
 
+    def withdraw_broker(self, broker_id: int) -> None:
+        """Delete /brokers/ids/<id>, if it is of this session."""
+        path = paths.broker(broker_id)
+        stat = self.zk.stat(path)
+        if stat is not None and stat.ephemeral_owner == self.zk.session_id:
+            self.zk.delete(path, missing_ok=True)
+
     def broker_ids(self) -> list[int]:
         """Ids of the registered brokers, ascending."""
         return paths.numbers(self.zk.children_or_empty(paths.BROKER_IDS))
