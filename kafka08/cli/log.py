@@ -12,7 +12,7 @@ from kafka08.cli.commands import Commands
 from kafka08.cli.failures import text_of
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
-from kafka08.errors import CorruptLog, KafkaError, StorageError
+from kafka08.errors import CorruptLog, FileRefused, KafkaError, StorageError
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def problems_of(partition: Path) -> list[Problem]:
     try:
         problems = check_log(partition)
         segments = [p for p in partition.glob(f"*{LOG_SUFFIX}") if p.is_file()]
-    except (StorageError, OSError) as error:
+    except (StorageError, FileRefused, OSError) as error:
         return [Problem(partition, -1, f"not checked to its end: {text_of(error)}")]
     if not segments:
         text = "has no segment; a broker would begin it as an empty log"

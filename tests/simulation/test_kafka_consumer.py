@@ -675,6 +675,9 @@ def test_a_subscription_that_changes_while_the_member_joins(simulated: Simulated
     prepare the JoinGroup with the one before. It kept that one until a topic changed."""
 
     def test() -> None:
+        with AdminClient(ADDRESS, runtime=simulated.client) as admin:
+            admin.create_topic("u", assignment={0: (1,)})
+            admin.await_leaders("u")
         with simulated.consumer(assignors=[SlowAssignor(simulated.client.sleep)]) as consumer:
             consumer.commit({A: 0})
             consumer.subscribe(["t"])

@@ -296,8 +296,7 @@ class GroupMember:
 
     def _await_refresh(self) -> bool:
         """Wait for metadata.max.age.ms; less at the leader while a subscribed topic is missing, or
-        seems to be gone. It may be created at any time. False when the
-        member stops."""
+        seems to be gone. It may be created at any time. False when the member stops."""
         with self._condition:
             hurries = self._condition.wait_for(
                 lambda: self._stopping or self._watched.misses_some(), self._max_age_s

@@ -64,9 +64,9 @@ class WatchedTopics:
         return self._shrunk_since < inf or 0 in self.counts.values()
 
     def _changes(self, metadata: ClusterMetadata) -> list[int]:
-        """How many partitions each topic has more than in `counts`."""
+        """How many partitions each topic has more than in `counts`. One that no broker lists has
+        none."""
         return [
-            len(metadata.topics[topic].partitions) - count
+            len(info.partitions if (info := metadata.topics.get(topic)) else ()) - count
             for topic, count in self.counts.items()
-            if topic in metadata.topics
         ]
