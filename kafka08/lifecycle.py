@@ -49,6 +49,9 @@ class ProcessBound:
 
     _is_inherited = False
     """Whether it came to this process by a fork."""
+    _is_simulated = False
+    """Whether its process is a simulated one, which ends what it holds: no thread of this process
+    may do that."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -71,7 +74,7 @@ class ProcessBound:
         and let its threads end. By the garbage collector, anywhere: it must take no lock."""
 
     def __del__(self) -> None:
-        if not self._is_inherited and not sys.is_finalizing():
+        if not (self._is_inherited or self._is_simulated or sys.is_finalizing()):
             self._drop()
 
     def _abandon(self) -> None:
@@ -233,7 +236,8 @@ def _register_exit() -> None:
 def _finish_all() -> None:
     give_up_at = time.monotonic() + EXIT_SECONDS
     for one in list(_bound):
-        one._finish(max(0.0, give_up_at - time.monotonic()))
+        if not one._is_simulated:
+            one._finish(max(0.0, give_up_at - time.monotonic()))
 
 
 def in_forked_processes(call: Callable[[], object]) -> None:

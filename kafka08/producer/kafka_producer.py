@@ -45,7 +45,7 @@ from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import ClientRuntime
-from kafka08.runtime.threads import THREADS
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import TopicPartition
 
 RECORD_FIELDS: Final = len(ProducerRecord._fields)
@@ -88,6 +88,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             chain or self._key_serializer or self._value_serializer or self._partitioner
         )
         self._runtime = runtime
+        self._is_simulated = not isinstance(runtime, ThreadRuntime)
         self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
         self._network = NetworkClient(
             client_id=config.client_id,

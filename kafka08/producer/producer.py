@@ -32,7 +32,7 @@ from kafka08.producer.producer_stats import ProducerStats
 from kafka08.producer.record import KeyedMessage
 from kafka08.producer.routing import Router
 from kafka08.runtime import ClientRuntime
-from kafka08.runtime.threads import THREADS
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ class Producer(Closeable):
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self.config = config
+        self._is_simulated = not isinstance(runtime, ThreadRuntime)
         config.log_notes()
         self._stats = ProducerStats(runtime)
         make_handler = config.plugin_of("event.handler", config.event_handler)

@@ -84,6 +84,7 @@ class KafkaConsumer(Closeable):
         configured = config.deserializers()
         self._interceptors = Interceptors([*interceptors] or config.interceptors())
         self._runtime = runtime
+        self._is_simulated = not isinstance(runtime, ThreadRuntime)
         self._poller = Poller(
             config,
             deserializers=(key_deserializer or configured[0], value_deserializer or configured[1]),
@@ -438,7 +439,7 @@ class KafkaConsumer(Closeable):
 
     def _drop(self) -> None:
         poller = getattr(self, "_poller", None)
-        if poller is not None and not poller.is_closed and isinstance(self._runtime, ThreadRuntime):
+        if poller is not None and not poller.is_closed:
             warn_unclosed(self)
             end_dropped(partial(poller.close, CLOSE_TIMEOUT_S))
 
