@@ -4,8 +4,7 @@ native job, or a request.
 A disk that failed halts the broker, wherever the error rises: what it acknowledges may be
 half-written. (kafka08/log/files.py says which errors are those of a disk.) Every other exception is
 logged, and the root goes on with its other work; a file that was refused is no bug, and has no
-stack. So code
-between the disk and a root need not handle StorageError; it must only let it pass.
+stack. So code between the disk and a root need not handle StorageError; it must only let it pass.
 """
 
 from __future__ import annotations

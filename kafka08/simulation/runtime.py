@@ -147,10 +147,12 @@ class SimBrokerRuntime(SimRuntime):
         process.on_uncaught = self._failed
 
     def _failed(self, name: str, error: BaseException) -> None:
-        """The root of every task, timer and callback of this process."""
+        """The root of every task, timer and callback of this process. A disk that failed halts it,
+        which breaks no rule."""
         if isinstance(error, StorageError):
             uncaught(self, error, logger, "Uncaught exception in '%s'", name)
-        self._on_uncaught(name, error)
+        else:
+            self._on_uncaught(name, error)
 
     def every(
         self,

@@ -25,6 +25,7 @@ from kafka08.errors import (
     NoOffsetForPartition,
     PollIntervalExceeded,
     RequestTimeout,
+    StorageError,
     UnknownTopicOrPartition,
     WokenUp,
 )
@@ -668,6 +669,18 @@ class SlowAssignor(RangeAssignor):
     def subscription(self, topics: Sequence[str]) -> MemberSubscription:
         self._sleep(0.5)
         return super().subscription(topics)
+
+
+def test_a_disk_that_fails_halts_a_broker_and_breaks_no_rule(simulated: Simulated) -> None:
+    """Also where its error reaches the root of a callback, not of a task (seed 696705661)."""
+
+    def test() -> None:
+        process = simulated.broker.process
+        assert process is not None
+        process.on_uncaught("the event loop", StorageError("cannot sync /logs/t-3"))
+        assert process.is_dead
+
+    simulated.run(test)
 
 
 def test_a_subscription_that_changes_while_the_member_joins(simulated: Simulated) -> None:
