@@ -87,7 +87,7 @@ def test_the_offsets_of_a_group_with_a_coordinator_go_out_and_in(
     everything = json.loads(commands("offsets", "export").out)
     assert {"words": {"0": [None, 10], "1": [None, 10]}} == everything["groups"]["moved"]
     file = tmp_path / "offsets"
-    commands("offsets", "export", "mov*", "--format", "jvm", "--output", file)
+    commands("offsets", "export", "--match", "mov*", "--format", "jvm", "--output", file)
     lines = [f"/consumers/moved/offsets/words/{number}:10" for number in range(2)]
     assert lines == file.read_text().splitlines()
     file.write_text(file.read_text().replace(":10", ":4"))

@@ -269,11 +269,11 @@ class Terminal(Closeable):
     """`kafka08 top` in a terminal of 80 by 24, or of more columns."""
 
     def __init__(self, arguments: list[str], columns: int = 80) -> None:
-        self.pid, self.descriptor = pty.fork()
-        if self.pid == 0:
-            os.execvpe(
-                arguments[0], arguments, {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
-            )
+        environ = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
+        pid, descriptor = pty.fork()
+        if pid == 0:  # where this object is unusable
+            os.execvpe(arguments[0], arguments, environ)
+        self.pid, self.descriptor = pid, descriptor
         size = struct.pack("HHHH", 24, columns, 0, 0)
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, size)
         self.text = ""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import UnknownTopicOrPartition
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from tests.integration.polling_cluster import (
     Message,
@@ -96,9 +97,14 @@ def test_a_paused_partition_waits(cluster: EmbeddedCluster, topic: str) -> None:
 
 
 def test_metadata_of_a_new_topic_waits_for_its_leaders(cluster: EmbeddedCluster) -> None:
-    """The Metadata request creates the topic, and its leaders are elected a moment later."""
+    """Brokers list a topic that was just created a moment before its leaders are elected. The
+    request does not create it."""
+    name = "asked-for"
     with consumer_of(cluster) as consumer:
-        found = consumer.partitions_for("made-by-asking")
+        with pytest.raises(UnknownTopicOrPartition):
+            consumer.partitions_for(name)
+        cluster.create_topic(name, partitions=2, replication_factor=1)
+        found = consumer.partitions_for(name)
     assert [one.partition for one in found] == list(range(len(found)))
     assert all(one.leader >= 0 for one in found)
 

@@ -16,8 +16,10 @@ from confluent_kafka import Producer
 from kafka08.consumer import KafkaConsumer, OffsetAndTimestamp
 from kafka08.errors import UnsupportedForMessageFormat, UnsupportedVersion
 from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
+from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.producer.partitioners import partition_for_key
+from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import TopicPartition
 from tests.integration.librdkafka_member import CLIENT_KEYS
 from tests.integration.polling_cluster import consumer_at
@@ -92,10 +94,16 @@ def producer_of(broker: JvmBroker, **keys: Any) -> Producer:
 
 
 def create_topic(broker: JvmBroker, topic: str) -> None:
-    """By asking for it, and wait for its leaders: librdkafka's producer says "Unknown topic" for
-    good if the broker said so once, while it created the topic."""
-    with consumer_of(broker) as consumer:
-        assert len(consumer.partitions_for(topic)) == PARTITIONS
+    """By a request that names it, and wait for its leaders: librdkafka's producer says "Unknown
+    topic" for good if the broker said so once, while it created the topic."""
+    with Connection("127.0.0.1", broker.port) as connection:
+
+        def is_led() -> bool:
+            found: Any = connection.send(MetadataRequest([topic]))
+            partitions = found.topics[0].partitions
+            return [p.error_code for p in partitions] == [0] * PARTITIONS
+
+        until(is_led, f"topic {topic}")
 
 
 def consumer_of(broker: JvmBroker, group: str = "", **keys: Any) -> KafkaConsumer:

@@ -98,6 +98,9 @@ class PointsStreamReader(StreamReader):
         super().__init__(*given)
         self._points = points
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_points": self._points}
+
     def initialOffset(self) -> Position:
         offset = super().initialOffset()
         reach(self._points, "initialOffset")

@@ -52,12 +52,12 @@ def test_timestamps(broker: JvmBroker, codec: str) -> None:
         }
     )
     clock = MockClock()
+    sent = pa.scalar(clock.time_ms(), pa.int64()).cast(pa.timestamp("ms", "UTC"))
     written = RowWriter(options, clock).write(iter([rows]))
     assert written.counts[topic][0] == 50
     columns = ["key", "value", "timestamp", "timestampType"]
     with scan(broker.address, topic, columns=columns) as found:
         read = pa.table(found)
     assert read.select(["key", "value"]).equals(pa.table(rows).select(["key", "value"]))
-    sent = pa.scalar(clock.time_ms(), pa.int64()).cast(pa.timestamp("ms", "UTC"))
     assert read["timestamp"].combine_chunks() == rows["timestamp"].fill_null(sent)
     assert set(read["timestampType"].to_pylist()) == {CREATE_TIME}
