@@ -18,7 +18,7 @@ from tests.interop.jvm import POM, JvmBroker, guard
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 CPUCLOCK_SCHED = 2
-MAIN = "kafka08.broker.main"
+MAIN = "kafka08.broker.process.main"
 SETTINGS = {
     "num.partitions": "4",
     "log.segment.bytes": str(1 << 30),

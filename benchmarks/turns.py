@@ -29,7 +29,7 @@ from typing import Any, Final
 import gevent
 import greenlet
 
-from kafka08.broker.main import run
+from kafka08.broker.process.main import run
 from kafka08.config import load_properties
 
 LEAST_MS: Final = 5.0

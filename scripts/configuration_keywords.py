@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import kafka08
-from kafka08.broker.config import BrokerConfig
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import Config
 from kafka08.consumer import ConsumerConfig, KafkaConsumerConfig
 from kafka08.producer import KafkaProducerConfig, ProducerConfig

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.arrow.option_text import OptionText
-from kafka08.broker.config import BrokerConfig
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import Config, parse_properties
 from kafka08.consumer import ConsumerConfig, KafkaConsumerConfig
 from kafka08.errors import ConfigError

@@ -39,42 +39,46 @@ STARTERS = frozenset(
 )
 
 ROOTS = {
-    "broker/append_queue.py AppendQueue._start run_native_later": "the queue goes on",
-    "broker/append_queue.py AppendQueue._finish run_native_later": "the queue goes on",
-    "broker/call.py Call.run_in_greenlet spawn": "becomes the response, or closes the connection",
+    "broker/appends/append_queue.py AppendQueue._start run_native_later": "the queue goes on",
+    "broker/appends/append_queue.py AppendQueue._finish run_native_later": "the queue goes on",
+    "broker/requests/call.py Call.run_in_greenlet spawn": "becomes the response, or closes the "
+    "connection",
     "broker/controller/broker_channel.py BrokerChannel.__init__ spawn": "the request is sent "
     "again; a response that cannot be handled is logged",
     "broker/controller/controller.py Controller.startup spawn": "ends the term, tries the next",
     "broker/controller/controller.py Controller._give_up call_later": "it only queues an event",
     "broker/controller/term.py Term._balance_after call_later": "it only queues an event",
-    "broker/converted_set.py ConvertedSet.find_size run_in_turn_later": "the partition's error",
-    "broker/converted_set.py ConvertedSet.make run_in_turn_later": "closes the connection",
-    "broker/coordinator/offset_manager.py OffsetManager.startup every": "expires the next time",
-    "broker/coordinator/offset_loader.py OffsetLoader._start spawn": "loads again later",
-    "broker/coordinator/offset_loader.py OffsetLoader._load call_later": "it only spawns",
-    "broker/coordinator/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the "
-    "offsets stay until they expire",
-    "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
-    "broker/dispatcher.py Dispatcher._decode run_native_later": "closes the connection",
-    "broker/event_loop_monitor.py EventLoopMonitor._schedule call_later": "sets the next timer "
-    "first",
-    "broker/log_background.py LogBackground.flush_soon run_native_later": "what is not flushed is "
-    "so by the next flush",
-    "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",
-    "broker/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
-    "broker/main.py run_patched every": "the next interval ends in time",
-    "broker/missed_restart.py MissedRestart.start spawn": "checks again",
-    "broker/purgatories.py Purgatories.wake_followers call_soon": "the purgatory guards each "
-    "operation",
-    "broker/registration.py RegistrationKeeper.start spawn": "registers again",
-    "broker/replica_fetcher.py ReplicaFetcher._abort_when_old call_later": "it only aborts a "
-    "request",
-    "broker/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the next round "
-    "begins",
-    "broker/server.py KafkaServer._every every": "the series goes on",
-    "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
-    "broker/topic_config_changes.py TopicConfigChanges.start spawn": "reads the changes again",
-    "broker/unheard_successors.py UnheardSuccessors._doubt spawn": "asks again",
+    "broker/requests/converted_set.py ConvertedSet.find_size run_in_turn_later": "the partition's "
+    "error",
+    "broker/requests/converted_set.py ConvertedSet.make run_in_turn_later": "closes the connection",
+    "broker/groups/offset_manager.py OffsetManager.startup every": "expires the next time",
+    "broker/groups/offset_loader.py OffsetLoader._start spawn": "loads again later",
+    "broker/groups/offset_loader.py OffsetLoader._load call_later": "it only spawns",
+    "broker/groups/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the offsets "
+    "stay until they expire",
+    "broker/replication/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
+    "broker/requests/dispatcher.py Dispatcher._decode run_native_later": "closes the connection",
+    "broker/process/event_loop_monitor.py EventLoopMonitor._schedule call_later": "sets the next "
+    "timer first",
+    "broker/process/log_background.py LogBackground.flush_soon run_native_later": "what is not "
+    "flushed is so by the next flush",
+    "broker/process/log_background.py LogBackground.close_soon run_native_later": "only close(2) "
+    "can fail",
+    "broker/process/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
+    "broker/process/main.py run_patched every": "the next interval ends in time",
+    "broker/process/missed_restart.py MissedRestart.start spawn": "checks again",
+    "broker/purgatory/purgatories.py Purgatories.wake_followers call_soon": "the purgatory guards "
+    "each operation",
+    "broker/cluster/registration.py RegistrationKeeper.start spawn": "registers again",
+    "broker/replication/replica_fetcher.py ReplicaFetcher._abort_when_old call_later": "it only "
+    "aborts a request",
+    "broker/replication/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the "
+    "next round begins",
+    "broker/process/server.py KafkaServer._every every": "the series goes on",
+    "runtime/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
+    "broker/topics/topic_config_changes.py TopicConfigChanges.start spawn": "reads the changes "
+    "again",
+    "broker/replication/unheard_successors.py UnheardSuccessors._doubt spawn": "asks again",
     "consumer/connector.py ConsumerConnector._commit_finally call_later": "it only closes",
     "client/side_by_side.py side_by_side spawn": "raised in the task that waits for all",
     "consumer/connector.py ConsumerConnector._join_group spawn": "commits the next time",
@@ -136,16 +140,16 @@ PASSES_ON = frozenset(
 """Calls that end in kafka08.runtime.uncaught, or raise a StorageError again."""
 
 NO_DISK = {
-    "broker/main.py run_patched": "the process ends",
-    "broker/server.py KafkaServer._log_errors_of": "the process ends",
-    "broker/handlers/later_metadata.py create_one": "creates a topic in ZooKeeper",
-    "broker/handlers/create_topics.py create": "creates a topic in ZooKeeper",
-    "broker/controlled_shutdown.py request_controlled_shutdown": "asks the controller",
+    "broker/process/main.py run_patched": "the process ends",
+    "broker/process/server.py KafkaServer._log_errors_of": "the process ends",
+    "broker/requests/handlers/later_metadata.py create_one": "creates a topic in ZooKeeper",
+    "broker/requests/handlers/create_topics.py create": "creates a topic in ZooKeeper",
+    "broker/process/controlled_shutdown.py request_controlled_shutdown": "asks the controller",
     "broker/controller/controller.py Controller._run": "ZooKeeper and other brokers",
     "broker/controller/controller.py Controller._give_up": "ZooKeeper and other brokers",
     "broker/controller/broker_channel.py BrokerChannel._exchange": "another broker",
     "broker/controller/state_changes.py StateChanges._initialize": "ZooKeeper",
-    "broker/follower_truncation.py FollowerTruncation._unconfirmed": "reads ZooKeeper",
+    "broker/replication/follower_truncation.py FollowerTruncation._unconfirmed": "reads ZooKeeper",
     "network/server.py SocketServer._on_acceptable": "a socket",
     "runtime/threads.py ThreadRuntime.spawn.run": "a client's thread",
     "runtime/greenlets.py NativePool._work": "carried to the hub",

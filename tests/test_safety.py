@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.arrow.options import parse_read_options
-from kafka08.broker.config import BrokerConfig
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import Config
 from kafka08.consumer import ConsumerConfig, KafkaConsumerConfig
 from kafka08.errors import ConfigError

@@ -58,7 +58,7 @@ def test_signals_ignored_by_nohup_stay_ignored() -> None:
     assert signal.SIGHUP not in stop_signals()
 
 
-@pytest.mark.parametrize("module", ["kafka08.cli", "kafka08.broker.main"])
+@pytest.mark.parametrize("module", ["kafka08.cli", "kafka08.broker.process.main"])
 def test_entry_points_import_nothing_before(module: str) -> None:
     """Their first imports are small, because signals are not held before these are done."""
     program = f"import sys, {module}; print(*sys.modules)"

@@ -187,7 +187,7 @@ TIERS: Final = (
         "none",
         (
             "tests/broker/controller/test_controller_holds.py",
-            "tests/broker/coordinator/test_many_groups.py",
+            "tests/broker/groups/test_many_groups.py",
             "tests/broker/test_hub_holds.py",
             "tests/kernel/test_build.py",
             "tests/migration/test_offset_migration.py::test_interrupted_at_every_write",

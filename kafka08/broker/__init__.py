@@ -1,7 +1,16 @@
-"""One broker. Start reading at `server` (startup and shutdown), then `dispatcher` and `handlers`,
-then `replica_manager` with `partition`. All I/O goes through kafka08.runtime; `timer` and
-`purgatory` hold delayed operations, `controller` and `coordinator` are packages of their own.
-`main` is the process.
+"""One broker. An arrow is an import; none points up.
 
-Importing this patches nothing and starts nothing.
+    process        starts and ends a broker                      server.py
+    requests       from bytes to a response, one file per API    dispatcher.py
+    topics         create, delete, configure                     topic_creator.py
+    groups         the group coordinator and its offsets         group_coordinator.py
+    controller     elects leaders                                controller.py, term.py
+    appends        appends to partitions                         appender.py
+    replication    fetchers, ISR changes, checkpoints            replica_manager.py
+    purgatory      requests that wait                            purgatory.py
+    replica        role, ISR and HW of one replica               partition.py
+    cluster        registration, metadata                        metadata_cache.py
+    settings       configuration                                 config.py
+
+All I/O goes through kafka08.runtime. Importing this patches nothing and starts nothing.
 """

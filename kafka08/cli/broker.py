@@ -61,7 +61,7 @@ def start_broker(
 
     SIGTERM and Ctrl-C stop it cleanly: leaders move away, logs are flushed and closed.
     """
-    from kafka08.broker.main import run
+    from kafka08.broker.process.main import run
 
     log_level = click.get_current_context().meta.get(LEVEL, "info")
     options = {**level_keys(level), **profile_keys(profile)}

@@ -193,7 +193,7 @@ def keys_of(command_path: str) -> Values:
     if words[:1] in {("topic",), ("topics",)}:
         from kafka08.topic_config import TOPIC_KEYS as keys
     elif words[:1] in {("broker",), ("brokers",), ("up",)}:
-        from kafka08.broker.config import BrokerConfig
+        from kafka08.broker.settings.config import BrokerConfig
 
         keys = BrokerConfig.KEYS
     elif words[-1:] == ("consume",):

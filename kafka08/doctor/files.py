@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kafka08.broker.config import BrokerConfig
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import Config, load_properties
 from kafka08.consumer import ConsumerConfig
 from kafka08.doctor.snapshot import FileFacts, LogDirectoryFacts, LogOnDisk

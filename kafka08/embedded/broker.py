@@ -73,7 +73,7 @@ class EmbeddedBroker:
         path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
         self.process = ManagedProcess(
             f"broker {broker_id}",
-            [sys.executable, "-P", "-m", "kafka08.broker.main", str(self._properties)],
+            [sys.executable, "-P", "-m", "kafka08.broker.process.main", str(self._properties)],
             log=directory / "server.log",
             guard=guard,
             environ={**os.environ, "PYTHONPATH": path},

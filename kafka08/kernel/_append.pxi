@@ -24,22 +24,21 @@ cdef class SegmentTail:
 
 
 cdef class LeaderState:
-    cdef public object topic_partition, log, append_queue
+    cdef public object topic_partition, log
     cdef public dict followers
     cdef public tuple isr, maximal_isr
-    cdef public bint is_leader, is_internal
+    cdef public bint is_leader, is_internal, is_queued
     cdef public int32_t reached_in_sync
-    cdef public int64_t high_watermark, messages_in, bytes_in, bytes_out
+    cdef public int64_t high_watermark, high_watermark_max, messages_in, bytes_in, bytes_out
     cdef public int64_t produce_requests, fetch_requests
 
     def has_enough_in_sync(self):
         return enough_in_sync(self, <SegmentTail?>self.log.active_segment)
 
     def maybe_raise_high_watermark(self):
-        cdef int64_t lowest = (<SegmentTail?>self.log.active_segment).end_offset
+        cdef int64_t log_end_offset = (<SegmentTail?>self.log.active_segment).end_offset
+        cdef int64_t lowest = min(log_end_offset, self.high_watermark_max)
         cdef FollowerReplica follower
-        if self.append_queue is not None:
-            lowest = min(lowest, <int64_t>self.append_queue.high_watermark_max)
         if len(self.maximal_isr) > 1:
             for broker_id in self.maximal_isr:
                 found = self.followers.get(broker_id)
@@ -228,7 +227,7 @@ cdef int append_at(
     cdef int64_t end_offset
     if (
         not partition.is_leader
-        or partition.append_queue is not None
+        or partition.is_queued
         or partition.log is None
     ):
         return 0

@@ -373,14 +373,15 @@ class SegmentTail:
 class LeaderState:
     topic_partition: Any
     log: Any
-    append_queue: Any
     followers: dict[int, FollowerReplica]
     isr: tuple[int, ...]
     reached_in_sync: int
     maximal_isr: tuple[int, ...]
     is_leader: bool
     is_internal: bool
+    is_queued: bool
     high_watermark: int
+    high_watermark_max: int
     messages_in: int
     bytes_in: int
     bytes_out: int

@@ -131,15 +131,15 @@ class LeaderState:
     topic_partition          its name
     log                      None, or an object with a SegmentTail as `active_segment`, and its
                              first offset as `log_start_offset`
-    append_queue             None: appends go to the log at once; else its `high_watermark_max`
-                             limits the HW
     followers                broker id → FollowerReplica
     isr                      ids of the in-sync replicas
     reached_in_sync          in-sync replicas that acks -1 needs, if the topic does not say how many
     maximal_isr              ids of the replicas that limit the HW
     is_leader                False: nothing is appended
     is_internal              True: Produce requests append nothing
+    is_queued                True: others wait to be appended, so nothing else is
     high_watermark           consumers may read the messages below it
+    high_watermark_max       it does not rise above this: an fsync is under way from here on
     messages_in, bytes_in    counts of all appends, in the bytes of the producers
     bytes_out                count of all reads by consumers
     produce_requests         count of the sets of Produce requests that were appended
@@ -148,14 +148,15 @@ class LeaderState:
 
     topic_partition: Any
     log: Any
-    append_queue: Any
     followers: dict[int, FollowerReplica]
     isr: tuple[int, ...]
     reached_in_sync: int
     maximal_isr: tuple[int, ...]
     is_leader: bool
     is_internal: bool
+    is_queued: bool
     high_watermark: int
+    high_watermark_max: int
     messages_in: int
     bytes_in: int
     bytes_out: int
@@ -173,9 +174,8 @@ class LeaderState:
         """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher. Not
         above messages whose fsync, by flush.messages, is under way. Called after a follower's fetch
         above the HW, and after an append to a log whose HW was at its end."""
-        lowest: int = self.log.active_segment.end_offset
-        if self.append_queue is not None:
-            lowest = min(lowest, self.append_queue.high_watermark_max)
+        log_end_offset: int = self.log.active_segment.end_offset
+        lowest = min(log_end_offset, self.high_watermark_max)
         if len(self.maximal_isr) > 1:
             for broker_id in self.maximal_isr:
                 follower = self.followers.get(broker_id)  # None for this broker
@@ -453,7 +453,7 @@ def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> 
     offset of its first message, or -1 if it was not appended."""
     if (
         not partition.is_leader
-        or partition.append_queue is not None
+        or partition.is_queued
         or partition.log is None
         or (acks < 0 and not partition.has_enough_in_sync())
     ):

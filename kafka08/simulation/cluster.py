@@ -7,11 +7,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from kafka08.broker.config import BrokerConfig
-from kafka08.broker.coordinator.offset_manager import OffsetManager
-from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.partition import Partition
-from kafka08.broker.server import KafkaServer
+from kafka08.broker.cluster.metadata_cache import MetadataCache
+from kafka08.broker.groups.offset_manager import OffsetManager
+from kafka08.broker.process.server import KafkaServer
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import KafkaError
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.simulation.disk import SimDisk

@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kafka08.broker.coordinator.offset_cache import LoadState
-from kafka08.broker.partition import Partition
+from kafka08.broker.groups.offset_cache import LoadState
+from kafka08.broker.replica.partition import Partition
 from kafka08.errors import KafkaError
 from kafka08.log import Log
 from kafka08.log.names import LOG_SUFFIX

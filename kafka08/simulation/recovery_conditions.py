@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kafka08.broker.partition import Partition
+from kafka08.broker.replica.partition import Partition
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from kafka08 import kernel
-from kafka08.broker import fast_groups
+from kafka08.broker.requests import fast_groups
 from kafka08.errors import KafkaError, ProtocolError, ZooKeeperError
 from kafka08.kernel import _python as twin
 from kafka08.kernel.types import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from kafka08.broker.replica_fetcher import (
+from kafka08.broker.replication.replica_fetcher import (
     ReplicaFetcher,
 )
 from kafka08.network.server_connection import NUMBERS
@@ -118,7 +118,7 @@ class Pair:
 
 
 def append(world: World, data: Buffer, tp: TopicPartition = TP) -> None:
-    world.replica_manager.appender.append(
+    world.appender.append(
         {tp: bytearray(data)}, required_acks=1, timeout_ms=0, done=lambda results: None
     )
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
-from kafka08.broker import fast_fetch
-from kafka08.broker.delayed_fetch import DelayedFetch
-from kafka08.broker.handlers import fetch as fetch_handler
-from kafka08.broker.handlers import join_group, offset_commit, produce
-from kafka08.broker.partition import Partition
+from kafka08.broker.purgatory.delayed_fetch import DelayedFetch
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.requests import fast_fetch
+from kafka08.broker.requests.handlers import fetch as fetch_handler
+from kafka08.broker.requests.handlers import join_group, offset_commit, produce
 from kafka08.errors import StorageError
 from kafka08.log.log import Log
 from kafka08.protocol import compression, message_set
@@ -31,8 +31,8 @@ from kafka08.protocol.offset_commit import (
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.types import Request
 from kafka08.structs import DEBUGGING_CONSUMER, OFFSETS_TOPIC
-from tests.broker.coordinator.test_group_coordinator import join_request, sync_request
 from tests.broker.fake_runtime import Halted
+from tests.broker.groups.test_group_coordinator import join_request, sync_request
 from tests.broker.world import Client, World
 
 EVERY_TIMEOUT_MS = 1000

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
-from kafka08.broker.coordinator.offset_cache import OffsetCache
-from kafka08.broker.yielding import PARTITIONS_AT_ONCE
+from kafka08.broker.groups.offset_cache import OffsetCache
 from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.log.names import parse_partition_directory
@@ -42,6 +41,7 @@ from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTo
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
+from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.simulation.memory_disk import MemoryDisk
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.broker.world import CONTROLLER_EPOCH, Client, World

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from kafka08 import kernel
-from kafka08.broker.handlers import create_topics
-from kafka08.broker.handlers.list_offsets import (
+from kafka08.broker.requests.handlers import create_topics
+from kafka08.broker.requests.handlers.list_offsets import (
     SEARCHED_AT_LEAST_BYTES,
     SEARCHED_AT_ONCE_BYTES,
     UNPACKED_AT_ONCE_BYTES,

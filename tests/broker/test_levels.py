@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.config import BrokerConfig
-from kafka08.broker.inter_broker import inter_broker
+from kafka08.broker.cluster.inter_broker import inter_broker
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError
 from kafka08.levels import LEVELS, Level

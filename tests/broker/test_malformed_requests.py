@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka08.broker.dispatcher import REQUEST_BYTES_MAX
+from kafka08.broker.requests.dispatcher import REQUEST_BYTES_MAX
 from kafka08.errors import ProtocolError
 from kafka08.protocol.metadata import MetadataRequest
 from tests.broker.world import Client, World

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.broker_families import of_purgatories
-from kafka08.broker.delayed_fetch import DelayedFetch
+from kafka08.broker.process.broker_families import of_purgatories
+from kafka08.broker.purgatory.delayed_fetch import DelayedFetch
 from kafka08.exposition import text_of
 from kafka08.log.slices import LogOffset
 from kafka08.protocol import message_set
@@ -131,7 +131,11 @@ def test_an_append_looks_at_its_own_partition_alone(
     starts = {tp: LogOffset(0, 0, 0) for tp in partitions}
     ended: list[bool] = []
     wait = DelayedFetch(
-        world.replica_manager, starts, 1 << 20, lambda: ended.append(True), from_follower=False
+        world.replica_manager.partition,
+        starts,
+        1 << 20,
+        lambda: ended.append(True),
+        from_follower=False,
     )
     assert not world.replica_manager.purgatories.fetches.add(wait, partitions, 1000)
     looks.clear()

@@ -10,21 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from kafka08.broker.config import BrokerConfig
-from kafka08.broker.context import BrokerContext
-from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
-from kafka08.broker.coordinator.offset_manager import OffsetManager
-from kafka08.broker.deleted_topics import DeletedTopics
-from kafka08.broker.dispatcher import Dispatcher
-from kafka08.broker.log_background import LogBackground
-from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.partition import Partition
-from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.broker.request_metrics import RequestMetrics
-from kafka08.broker.timer import Timer
-from kafka08.broker.topic_creator import TopicCreator
-from kafka08.broker.topic_waits import TopicWaits
-from kafka08.broker.unheard_successors import UnheardSuccessors
+from kafka08.broker.appends.appender import Appender
+from kafka08.broker.cluster.metadata_cache import MetadataCache
+from kafka08.broker.groups.group_coordinator import GroupCoordinator
+from kafka08.broker.groups.offset_manager import OffsetManager
+from kafka08.broker.process.log_background import LogBackground
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication.replica_manager import ReplicaManager
+from kafka08.broker.replication.unheard_successors import UnheardSuccessors
+from kafka08.broker.requests.context import BrokerContext
+from kafka08.broker.requests.dispatcher import Dispatcher
+from kafka08.broker.requests.request_metrics import RequestMetrics
+from kafka08.broker.settings.config import BrokerConfig
+from kafka08.broker.topics.deleted_topics import DeletedTopics
+from kafka08.broker.topics.topic_creator import TopicCreator
+from kafka08.broker.topics.topic_waits import TopicWaits
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, StorageError, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
@@ -38,6 +38,7 @@ from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
+from kafka08.runtime.timer import Timer
 from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
@@ -286,8 +287,9 @@ class World:
         self.replica_manager.load_high_watermarks()
         successors = UnheardSuccessors(self.runtime, store, self.cache, self.replica_manager)
         successors.session_begins()
+        appender = self.appender = Appender(self.replica_manager, self.runtime)
         offset_manager = OffsetManager(
-            self.runtime, self.config, self.replica_manager, successors.may_exist
+            self.runtime, self.config, self.replica_manager, appender, successors.may_exist
         )
         group_coordinator = GroupCoordinator(self.runtime, self.config, self.timer, offset_manager)
         if self.config.level >= Level.V0_9_0:
@@ -301,6 +303,7 @@ class World:
             store,
             self.cache,
             self.replica_manager,
+            appender,
             TopicCreator(self.config, self.runtime, store),
             cast("Any", self.controller),
             offset_manager,

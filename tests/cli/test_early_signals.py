@@ -57,7 +57,7 @@ def end_at(moment: float, number: int, command: list[str], kafka08: Commands) ->
 
 
 @pytest.mark.parametrize(
-    "entry", [["-m", "kafka08.cli", "broker", "start"], ["-m", "kafka08.broker.main"]]
+    "entry", [["-m", "kafka08.cli", "broker", "start"], ["-m", "kafka08.broker.process.main"]]
 )
 def test_a_broker_stops_cleanly_at_any_moment(entry: list[str], kafka08: Commands) -> None:
     """A broker that is signalled at its start, or while it serves, exits with 0."""

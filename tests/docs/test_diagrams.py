@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka08.broker.controller import partition_state
-from kafka08.broker.coordinator import group_state
+from kafka08.broker.groups import group_state
 from kafka08.migration import journal
 
 CONCEPTS = Path(__file__).parent.parent.parent / "docs" / "concepts"

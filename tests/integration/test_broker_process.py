@@ -59,7 +59,7 @@ class Process:
         with self.log.open("ab") as output:
             self._log_start = output.tell()
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "kafka08.broker.main", str(config)], stderr=output
+                [sys.executable, "-m", "kafka08.broker.process.main", str(config)], stderr=output
             )
 
     def await_started(self) -> None:
@@ -340,7 +340,7 @@ def test_a_wrong_command_line_is_misuse(tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("broker.id=1\n")
     for arguments in ([str(tmp_path / "absent")], [str(tmp_path / "server.properties"), "x"]):
         run = subprocess.run(
-            [sys.executable, "-m", "kafka08.broker.main", *arguments],
+            [sys.executable, "-m", "kafka08.broker.process.main", *arguments],
             capture_output=True,
             check=False,
             timeout=DEADLINE,

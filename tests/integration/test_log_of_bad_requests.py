@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka08.broker.main import LOG_LIMIT_SECONDS
+from kafka08.broker.process.main import LOG_LIMIT_SECONDS
 from kafka08.embedded import EmbeddedBroker, EmbeddedCluster
 from kafka08.log_limit import LINES_MAX
 

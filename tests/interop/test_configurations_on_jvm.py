@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.broker.config import BrokerConfig
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.topic_config import parse_topic_config

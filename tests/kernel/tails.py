@@ -91,7 +91,8 @@ def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
     values: dict[str, Any] = {
         "log": None if tail is None else SimpleNamespace(active_segment=tail),
         "topic_partition": "t-0",
-        "append_queue": None,
+        "is_queued": False,
+        "high_watermark_max": 2**63 - 1,
         "followers": {},
         "isr": (1,),
         "reached_in_sync": 1,

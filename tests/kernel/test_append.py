@@ -294,7 +294,7 @@ def test_an_append_is_counted(kernel: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"is_leader": False}, {"is_internal": True}, {"append_queue": object()}, {"log": None}],
+    [{"is_leader": False}, {"is_internal": True}, {"is_queued": True}, {"log": None}],
 )
 def test_a_partition_that_refuses_appends_is_left(
     kernel: ModuleType, fields: dict[str, Any]

@@ -22,7 +22,8 @@ def a_leader(kernel: ModuleType, name: str = "t-0", **fields: Any) -> Any:
     values = {
         "topic_partition": name,
         "log": SimpleNamespace(active_segment=a_tail(kernel, File())),
-        "append_queue": None,
+        "is_queued": False,
+        "high_watermark_max": 2**63 - 1,
         "followers": {n: kernel.FollowerReplica(n, 1.0) for n in (2, 3)},
         "isr": (1, 2, 3),
         "maximal_isr": (1, 2, 3),
@@ -77,7 +78,7 @@ def test_a_follower_at_the_log_end_is_caught_up(kernel: ModuleType) -> None:
     "fields",
     [
         {"is_leader": False},
-        {"append_queue": SimpleNamespace(high_watermark_max=10)},
+        {"high_watermark_max": 10},
         {"high_watermark": 40},
         {"maximal_isr": (1, 2, 3, 4), "followers": None},
     ],

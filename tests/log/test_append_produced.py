@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka08 import kernel
-from kafka08.broker.partition import Partition
+from kafka08.broker.replica.partition import Partition
 from kafka08.errors import ApiError
 from kafka08.levels import Level
 from kafka08.log.config import LogConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.cluster.metadata_cache import MetadataCache
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.simulation.controller_check import ControllerCheck
 from kafka08.simulation.run import Run

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from kafka08.broker.partition import Partition
-from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.broker.unheard_successors import CHECK_SECONDS, UnheardSuccessors
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication.replica_manager import ReplicaManager
+from kafka08.broker.replication.unheard_successors import CHECK_SECONDS, UnheardSuccessors
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import NotCoordinatorForConsumer
 from kafka08.network.connection import Connection

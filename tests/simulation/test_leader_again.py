@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from kafka08.admin.client import AdminClient
-from kafka08.broker.partition import Partition
+from kafka08.broker.replica.partition import Partition
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.plan import Plan
 from kafka08.simulation.run import Run

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
+from kafka08.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.plan import Plan
 from kafka08.simulation.run import Run

@@ -19,8 +19,8 @@ from kafka08.broker.controller.leader_selectors import (
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
-from kafka08.broker.yielding import InTurns
 from kafka08.errors import BrokerNotAvailable
+from kafka08.runtime.yielding import InTurns
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from kafka08.broker.controller.replica_state import (
     ReplicaStates,
 )
 from kafka08.broker.controller.state_table import History, StateTable
-from kafka08.broker.yielding import InTurns
 from kafka08.protocol.update_metadata import LiveBroker
+from kafka08.runtime.yielding import InTurns
 from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 
 NO_EPOCH: Final = 0

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leadership import ControllerMoved
 from kafka08.broker.controller.term import Term
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import (
     BadVersion,
     BrokerNotAvailable,

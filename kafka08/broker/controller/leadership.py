@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka08.broker.controller.leader_selectors import ElectionFailed, ElectionNotNeeded
-from kafka08.broker.yielding import InTurns
 from kafka08.errors import BadVersion, KafkaError, NodeExists, NoNode, ZooKeeperError
+from kafka08.runtime.yielding import InTurns
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.errors import OF_ONE_ZNODE

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.inter_broker import inter_broker
+from kafka08.broker.cluster.inter_broker import inter_broker
 from kafka08.levels import Level
 
 if TYPE_CHECKING:
-    from kafka08.broker.config import BrokerConfig
+    from kafka08.broker.settings.config import BrokerConfig
 
 
 @dataclass(frozen=True, slots=True)

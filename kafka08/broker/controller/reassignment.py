@@ -35,8 +35,8 @@ from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import StopReplicaCallback
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
-from kafka08.broker.yielding import InTurns
 from kafka08.listing import some_of
+from kafka08.runtime.yielding import InTurns
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 
 logger = logging.getLogger(__name__)

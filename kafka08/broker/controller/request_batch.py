@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.replica_state import PartitionReplica
-from kafka08.broker.yielding import InTurns
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.stop_replica import (
@@ -28,6 +27,7 @@ from kafka08.protocol.stop_replica import (
 )
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.runtime.yielding import InTurns
 from kafka08.structs import LEADER_DURING_DELETE, Broker, LeaderAndIsr, TopicPartition
 
 StopReplicaCallback = Callable[[PartitionReplica, StopReplicaResponse], object]

@@ -28,8 +28,8 @@ from kafka08.broker.controller.partition_state import PartitionState
 from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
 from kafka08.broker.controller.request_batch import RequestBatch, StopReplicaCallback
 from kafka08.broker.controller.state_table import IllegalTransition, StateTable
-from kafka08.broker.yielding import InTurns
 from kafka08.errors import KafkaError, NoNode
+from kafka08.runtime.yielding import InTurns
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
 logger = logging.getLogger("state.change.logger")

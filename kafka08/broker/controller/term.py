@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.broker_channel import ChannelManager
 from kafka08.broker.controller.cluster_changes import ClusterChanges
 from kafka08.broker.controller.context import ControllerContext
@@ -27,12 +26,13 @@ from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import Awaited, TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
-from kafka08.broker.yielding import yielding
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.protocol.update_metadata import LiveBroker
 from kafka08.runtime import BrokerRuntime, Cancellable
+from kafka08.runtime.yielding import yielding
 from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller import Controller
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.propagation import OF_0_8_2, Propagation, propagation_of
 from kafka08.broker.controller.request_batch import RequestBatch
 from kafka08.broker.controller.term import listed
+from kafka08.broker.settings.config import BrokerConfig
 from kafka08.protocol.update_metadata import ListenerEndpoint, LiveBroker, LiveBrokerV0
 from kafka08.structs import Broker
 from kafka08.zk.nodes import BrokerRegistration

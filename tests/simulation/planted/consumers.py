@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.coordinator.offset_loader import OffsetLoader
+from kafka08.broker.groups.offset_loader import OffsetLoader
 from kafka08.client.committed import committed_in_kafka
 from kafka08.consumer import offset_store, registry
 from kafka08.consumer.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from kafka08.broker.cluster.registration import RegistrationKeeper
 from kafka08.broker.controller.leader_selectors import Election
 from kafka08.broker.controller.leadership import Leadership, while_controller
 from kafka08.broker.controller.reassignment import Reassignments
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
-from kafka08.broker.registration import RegistrationKeeper
-from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.profile import CLASSIC
 from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr

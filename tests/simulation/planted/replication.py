@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
-from kafka08.broker import replica_fetcher
-from kafka08.broker.handlers import fetch
-from kafka08.broker.isr_changes import IsrChanges
-from kafka08.broker.partition import Partition
-from kafka08.broker.partition_fetch_state import PartitionFetchState
-from kafka08.broker.replica_fetcher import ReplicaFetcher
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication import replica_fetcher
+from kafka08.broker.replication.isr_changes import IsrChanges
+from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
+from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
+from kafka08.broker.requests.handlers import fetch
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.simulation import workload
 from kafka08.simulation.plan import Fault

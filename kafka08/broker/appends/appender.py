@@ -1,0 +1,314 @@
+"""Appender: appends message sets to partitions, and reports when enough replicas have them.
+
+    append            a set for each of several partitions: the part of a ProduceRequest that
+                      FastProduce has not appended
+    append_internal   records of the OffsetManager, as one set for an internal topic
+    await_acks        only the wait for the replicas
+
+Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from kafka08 import kernel
+from kafka08.broker.appends.append_queue import AppendQueue
+from kafka08.broker.appends.inline_appends import InlineAppends
+from kafka08.broker.purgatory.delayed_produce import (
+    AppendErrors,
+    AppendResult,
+    AppendResults,
+    DelayedProduce,
+    with_errors,
+)
+from kafka08.broker.purgatory.purgatory import WhenClosed
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication.replica_manager import ReplicaManager
+from kafka08.errors import (
+    ApiError,
+    InvalidTopic,
+    NotLeaderForPartition,
+    Refusal,
+    StorageError,
+)
+from kafka08.kernel.types import Messages
+from kafka08.log.slices import AppendInfo
+from kafka08.protocol.message_set import encode
+from kafka08.protocol.types import Buffer
+from kafka08.runtime import BrokerRuntime
+from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding_batches
+from kafka08.structs import INTERNAL_TOPICS, NO_OFFSET, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class Appender:
+    """Appends to one broker's partitions. Only a large `append` switches."""
+
+    def __init__(self, replica_manager: ReplicaManager, runtime: BrokerRuntime) -> None:
+        self._replica_manager = replica_manager
+        self._purgatories = replica_manager.purgatories
+        self._runtime = runtime
+        self._queues: dict[Partition, AppendQueue] = {}
+        """Of the partitions that have appends in a queue."""
+
+    def append(
+        self,
+        sets: Mapping[TopicPartition, Buffer],
+        *,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResults], object],
+        appended: AppendResults | None = None,
+        when_closed: WhenClosed | None = None,
+        internal_topics_allowed: bool = False,
+    ) -> None:
+        """Append one set to each partition; calls `done` with all results once the acks arrived.
+
+        `done` is called in the hub, maybe before this returns, with one AppendResult per partition.
+        With acks 0 or 1 it needs the local appends only; with negative acks the whole ISR, with
+        n > 1 n in-sync replicas, or the timeout (RequestTimedOut, though appended). The sets' bytes
+        are changed in place and not used after this returns. Internal topics are refused
+        (InvalidTopic) unless allowed. Switches if there are more than PARTITIONS_AT_ONCE sets.
+
+        `appended`: partitions of `sets` that have been appended already. If the client
+        goes away first, the wait for acks is abandoned.
+        """
+        results: AppendResults = dict(appended or ())
+        waits = required_acks not in {0, 1}
+        led_until = {tp: self._led_until(tp) for tp in results} if waits else {}
+
+        def note(topic_partition: TopicPartition, result: AppendResult) -> None:
+            results[topic_partition] = result
+            if len(results) == len(sets):
+                in_order = {tp: results[tp] for tp in sets}
+                if waits:
+                    self._wait(in_order, led_until, required_acks, timeout_ms, done, when_closed)
+                else:
+                    done(in_order)
+
+        if not sets:
+            done(results)
+        append_one = partial(self._append_one, internal=internal_topics_allowed)
+        left = [tp for tp in sets if tp not in results]
+        for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
+            if waits:
+                led_until.update((tp, self._led_until(tp)) for tp in turn)
+            inline = InlineAppends()
+            now = {
+                tp: result
+                for tp in turn
+                if (result := append_one(inline, tp, sets[tp], required_acks, note))
+            }
+            self._purgatories.wake_all([tp for tp, one in now.items() if one.error is None])
+            for tp, result in now.items():
+                note(tp, result)
+
+    def append_internal(
+        self,
+        topic_partition: TopicPartition,
+        records: Messages,
+        *,
+        codec: int,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResult], object],
+    ) -> None:
+        """The same for records of the broker itself, as one set of an internal topic, compressed
+        with `codec` unless that is 0; from 0.10.2 on with the time of the append."""
+        manager = self._replica_manager
+        partition = manager.find(topic_partition)
+        if partition is not None and not codec:
+            result = self._append_records(partition, records, required_acks)
+            if result is not None:
+                is_alone = len(partition.maximal_isr) == 1
+                if required_acks in {0, 1} or (required_acks < 0 and is_alone):
+                    done(result)
+                else:
+                    self._await_internal(topic_partition, result, required_acks, timeout_ms, done)
+                return
+
+        def note(_: TopicPartition, result: AppendResult) -> None:
+            if result.error is None:
+                self._await_internal(topic_partition, result, required_acks, timeout_ms, done)
+            else:
+                done(result)
+
+        message_set = self._encode(topic_partition, records, codec)
+        appended = self._append_one(
+            InlineAppends(), topic_partition, message_set, required_acks, note, internal=True
+        )
+        if appended is not None:
+            if appended.error is None:
+                self._purgatories.wake(topic_partition)
+            note(topic_partition, appended)
+
+    def _append_records(
+        self, partition: Partition, records: Messages, required_acks: int
+    ) -> AppendResult | None:
+        """The result, also for an error; None if the records must be appended by `_append_one`."""
+        try:
+            now_ms = self._runtime.time_ms()
+            base_offset = kernel.append_records(partition, records, required_acks, now_ms)
+            if base_offset < 0:
+                return None
+            assert partition.log is not None
+            segment = partition.log.active_segment
+            if segment.index_is_due:
+                segment.index_last_set()
+        except Exception as error:  # noqa: BLE001 - those who wait for the append get it
+            return self._refused(partition.topic_partition, error, 0)
+        self._purgatories.wake_fetches((partition.topic_partition,))
+        return AppendResult(base_offset, segment.end_offset)
+
+    def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
+        """The records as a set in the topic's format."""
+        magic = self._replica_manager.log_manager.config_of(topic_partition.topic).magic
+        timestamps = [self._runtime.time_ms()] * len(records) if magic else None
+        return bytearray(encode(records, codec, magic=magic, timestamps=timestamps))
+
+    def _await_internal(
+        self,
+        topic_partition: TopicPartition,
+        result: AppendResult,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResult], object],
+    ) -> None:
+        """Call `done` with the result of an append once enough replicas have it."""
+        if self._is_settled(topic_partition, result.next_offset, required_acks):
+            done(result)
+            return
+
+        def acknowledged(errors: AppendErrors) -> None:
+            done(with_errors({topic_partition: result}, errors)[topic_partition])
+
+        pending = {topic_partition: result.next_offset}
+        self.await_acks(required_acks, pending, timeout_ms, acknowledged, None)
+
+    def _append_one(
+        self,
+        inline: InlineAppends,
+        topic_partition: TopicPartition,
+        message_set: Buffer,
+        required_acks: int,
+        note: Callable[[TopicPartition, AppendResult], None],
+        *,
+        internal: bool = False,
+    ) -> AppendResult | None:
+        """The result, or None if the set is queued: `note` gets the result later."""
+
+        size = len(message_set)
+
+        def appended(info: AppendInfo | None, error: Exception | None) -> None:
+            if error is not None:
+                result = self._refused(topic_partition, error, size)
+            else:
+                assert info is not None
+                result = result_of(info)
+            # Also after an error: its fsync may have held the HW of the next leadership.
+            self._purgatories.wake(topic_partition)
+            note(topic_partition, result)
+
+        try:
+            if topic_partition.topic in INTERNAL_TOPICS and not internal:
+                raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
+            partition = self._replica_manager.partition(topic_partition)
+            info = inline.append(partition, message_set, required_acks)
+            if info is None:
+                self._queue_of(partition).submit(bytearray(message_set), required_acks, appended)
+                return None
+            return result_of(info)
+        except Exception as error:  # noqa: BLE001 - becomes the partition's error code
+            return self._refused(topic_partition, error, size)
+
+    def _queue_of(self, partition: Partition) -> AppendQueue:
+        queue = self._queues.get(partition)
+        if queue is None:
+            on_empty = partial(self._queues.pop, partition, None)
+            queue = self._queues[partition] = AppendQueue(partition, self._runtime, on_empty)
+        return queue
+
+    def _refused(
+        self, topic_partition: TopicPartition, error: Exception, size: int
+    ) -> AppendResult:
+        """Count a set that was not appended. A storage error halts the broker; a bug is logged
+        here, where its traceback ends."""
+        if isinstance(error, StorageError):
+            raise error  # at the root of this request, or native job
+        if not isinstance(error, ApiError):
+            logger.error("Cannot append to partition %s", topic_partition, exc_info=error)
+        partition = self._replica_manager.find(topic_partition)
+        if partition is not None:
+            partition.count_refused(error, size)
+        return AppendResult(NO_OFFSET, NO_OFFSET, Refusal.of(error))
+
+    def _is_settled(self, topic_partition: TopicPartition, offset: int, acks: int) -> bool:
+        """Whether no wait is needed: enough replicas have everything before `offset`."""
+        if acks in {0, 1}:
+            return True
+        try:
+            return self._replica_manager.partition(topic_partition).acknowledged(offset, acks)
+        except ApiError:
+            return False  # DelayedProduce finds the same error and reports it
+
+    def _led_until(self, topic_partition: TopicPartition) -> int:
+        """Partition.led_until, which identifies the leadership; -1 without a partition."""
+        partition = self._replica_manager.find(topic_partition)
+        return -1 if partition is None else partition.led_until
+
+    def _wait(
+        self,
+        results: AppendResults,
+        led_until: Mapping[TopicPartition, int],
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResults], object],
+        when_closed: WhenClosed | None,
+    ) -> None:
+        """Wait for the acks of local appends. `led_until`: of each partition at its append. The
+        others may have taken so long that the HW is of another leadership, in which it tells
+        nothing about the append."""
+        changed: AppendErrors = {
+            tp: Refusal.of(NotLeaderForPartition(f"leadership of {tp} changed after the append"))
+            for tp, result in results.items()
+            if result.error is None and self._led_until(tp) != led_until[tp]
+        }
+        if changed:
+            results = with_errors(results, changed)
+        pending = {tp: result.next_offset for tp, result in results.items() if result.error is None}
+        if not pending:
+            done(results)
+            return
+
+        def acknowledged(errors: AppendErrors) -> None:
+            done(with_errors(results, errors))
+
+        self.await_acks(required_acks, pending, timeout_ms, acknowledged, when_closed)
+
+    def await_acks(
+        self,
+        required_acks: int,
+        pending: dict[TopicPartition, int],
+        timeout_ms: float,
+        done: Callable[[AppendErrors], object],
+        when_closed: WhenClosed | None,
+    ) -> None:
+        """Call `done` with the errors by partition once enough replicas have everything before each
+        offset, maybe before this returns. `when_closed` as for `append`."""
+        keys = list(pending)
+        wait = DelayedProduce(self._replica_manager.partition, required_acks, pending, done)
+        waits = self._purgatories.for_produce(required_acks)
+        if not waits.add(wait, keys, timeout_ms) and when_closed is not None:
+            when_closed(lambda: waits.abandon(wait))
+
+
+def result_of(info: AppendInfo) -> AppendResult:
+    # 0.8: -1 and -1 for an empty set, so that offset 0 acknowledges it; a wrapper without messages
+    # has the LEO and the offset before it.
+    return AppendResult(
+        info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
+    )

@@ -1,0 +1,225 @@
+"""OffsetLoader: loads partitions of `__consumer_offsets` that this broker leads into the cache.
+
+Offset records go to the OffsetCache, group records to a GroupListener. A partition's cache is valid
+once its log was read from the start to the end that it had.
+
+Source: kafka.server.OffsetManager 0.8.2.2, kafka.coordinator.GroupMetadataManager 0.9.0.1 and
+0.10.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from kafka08.broker.groups.offset_cache import OffsetCache
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication.replica_manager import ReplicaManager
+from kafka08.errors import CorruptLog, KafkaError, ProtocolError, StorageError
+from kafka08.kernel import CorruptMessage, MessageAndMetadata
+from kafka08.log.log import Log
+from kafka08.protocol import message_set
+from kafka08.protocol.group_records import StoredGroup, decode_group
+from kafka08.protocol.offset_records import GroupKey, decode_key, decode_offset_value
+from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.runtime.yielding import yielding_batches
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+RECORDS_PER_SLICE: Final = 1000
+"""The most records applied between two pauses of a load: a few ms, to keep the hub responsive."""
+LOAD_RETRY_SECONDS: Final = 30.0
+"""Pause before a partition with an unreadable log is loaded again."""
+COMMITTED_POLL_SECONDS: Final = 0.05
+"""Pause of a load that has caught up with the high watermark but not with the log's end."""
+
+
+class GroupListener(Protocol):
+    """Receives the groups of the partitions led here. None of these may switch."""
+
+    def load_groups(self, partition: int, records: Mapping[str, StoredGroup | None]) -> None:
+        """Some groups of a partition that is being loaded, by name; None for a group with an
+        unreadable record."""
+
+    def unload_groups(self, partition: int) -> None:
+        """Another broker leads the partition now."""
+
+    def expire_groups(self, partition: int) -> None:
+        """Offsets of the partition have expired or were deleted."""
+
+
+class OffsetLoader:
+    """The loads of one broker.
+
+    buffer_bytes   read from a log at a time (offsets.load.buffer.size)
+    finished       called in the greenlet of a load with the partition that has been loaded
+    groups         receives group records; None below level 0.9.0
+    """
+
+    def __init__(
+        self,
+        runtime: BrokerRuntime,
+        replica_manager: ReplicaManager,
+        cache: OffsetCache,
+        buffer_bytes: int,
+        finished: Callable[[int], object],
+    ) -> None:
+        self.groups: GroupListener | None = None
+        self._runtime = runtime
+        self._replica_manager = replica_manager
+        self._cache = cache
+        self._buffer_bytes = buffer_bytes
+        self._finished = finished
+        self._loads: dict[int, Greenlet] = {}
+        self._closed = False
+
+    def shutdown(self) -> None:
+        """End all loads."""
+        self._closed = True
+        for load in self._loads.values():
+            load.kill(block=False)
+        self._loads.clear()
+
+    def begin(self, partition: int) -> None:
+        """Load the log of this partition, unless that is done or in progress."""
+        generation = self._cache.begin_load(partition)
+        if generation is not None:
+            self._start(partition, generation)
+
+    def _start(self, partition: int, generation: int) -> None:
+        if self._closed or not self._cache.is_current(partition, generation):
+            return
+        self._loads[partition] = self._runtime.spawn(
+            self._load, partition, generation, name=f"[{OFFSETS_TOPIC},{partition}] offsets load"
+        )
+
+    def _load(self, number: int, generation: int) -> None:
+        """Read the partition's log into the cache.
+
+        An unreadable record is skipped with an error; 0.8.2.2 gives up the partition there and then
+        returns -1, so that its groups silently start over. If the log cannot be read, the partition
+        stays in loading, so its groups wait and lose no offset, and is loaded again after
+        LOAD_RETRY_SECONDS. A storage error halts the broker.
+        """
+        target = TopicPartition(OFFSETS_TOPIC, number)
+        found = self._replica_manager.find(target)
+        if found is None or found.log is None:
+            logger.warning("No log found for %s", target)
+            return
+        started = self._runtime.monotonic()
+        logger.info("Loading offsets from %s", target)
+        groups: dict[str, bytes | None] = {}
+        try:
+            count = self._load_log(found, found.log, generation, groups)
+            self._hand_over(number, generation, groups)
+        except StorageError:
+            raise
+        except Exception as error:
+            expected = isinstance(error, KafkaError | CorruptMessage)
+            logger.error(
+                "Error in loading offsets from %s: %s. Its groups wait until it can be read; check "
+                "it with `kafka08 log check`. Trying again in %d s",
+                target,
+                error,
+                LOAD_RETRY_SECONDS,
+                exc_info=None if expected else error,
+            )
+            self._runtime.call_later(LOAD_RETRY_SECONDS, self._start, number, generation)
+            return
+        if self._cache.is_current(number, generation):
+            self._cache.finish_load(number, generation)
+            self._loads.pop(number, None)
+            logger.info(
+                "Finished loading %d records of offsets from %s in %d milliseconds.",
+                count,
+                target,
+                (self._runtime.monotonic() - started) * 1000,
+            )
+            self._finished(number)
+
+    def _load_log(
+        self,
+        partition: Partition,
+        source: Log,
+        generation: int,
+        groups: dict[str, bytes | None],
+    ) -> int:
+        """Apply all records up to the current log end, and collect the last value of each group in
+        `groups`. Waits for records above the high watermark: they are committed soon, and no commit
+        was made after them yet. Returns their number; stops when another broker leads the
+        partition. CorruptLog if an entry claims a size or an offset beyond the log's end."""
+        number = partition.topic_partition.partition
+        offset, end, count = source.log_start_offset, source.log_end_offset, 0
+        size = self._buffer_bytes
+        while offset < end and self._cache.is_current(number, generation):
+            if offset >= partition.high_watermark:
+                self._runtime.sleep(COMMITTED_POLL_SECONDS)
+                continue
+            high_watermark = partition.high_watermark
+            part = source.read(offset, size, high_watermark)
+            if not part.size:
+                offset = high_watermark  # everything in between was compacted away
+                continue
+            messages = message_set.decode(part.bytes(), offset, OFFSETS_TOPIC, number)
+            for message in messages:
+                self._load_record(number, message, groups)
+                count += 1
+                if count % RECORDS_PER_SLICE == 0:
+                    self._runtime.sleep(0)
+                    if not self._cache.is_current(number, generation):
+                        return count
+            if messages.next_offset == offset:
+                if part.size < size:
+                    raise CorruptLog(f"the entry at offset {offset} is larger than the log")
+                size *= 2  # 0.8: an entry larger than the buffer stalls the load for ever.
+            if messages.next_offset > high_watermark:
+                raise CorruptLog(f"an offset after {offset} is above the HW, {high_watermark}")
+            offset = messages.next_offset
+        return count
+
+    def _load_record(
+        self,
+        number: int,
+        message: MessageAndMetadata[bytes, bytes],
+        groups: dict[str, bytes | None],
+    ) -> None:
+        try:
+            if message.key is None:
+                raise ProtocolError("offsets topic: a record without a key")
+            key = decode_key(message.key)
+            if isinstance(key, GroupKey):
+                if self.groups is not None:
+                    groups[key.group] = None if message.value is None else bytes(message.value)
+                return
+            value = None if message.value is None else decode_offset_value(message.value)
+        except ProtocolError as error:
+            logger.error(
+                "[%s,%d] skipped offset %d: %s", OFFSETS_TOPIC, number, message.offset, error
+            )
+            return
+        self._cache.apply(number, message.offset, key, value)
+
+    def _hand_over(self, number: int, generation: int, values: Mapping[str, bytes | None]) -> None:
+        """Pass the groups of a loaded partition to the listener. Switches."""
+        if self.groups is None:
+            return
+        names = [name for name, value in values.items() if value is not None]
+        names += [name for name in self._cache.groups_of(number) if values.get(name) is None]
+        for turn in yielding_batches(names, self._runtime):
+            if not self._cache.is_current(number, generation):
+                return
+            self.groups.load_groups(
+                number, {name: self._decode_group(name, values.get(name)) for name in turn}
+            )
+
+    def _decode_group(self, name: str, value: bytes | None) -> StoredGroup | None:
+        """None for an unreadable record: its members must join again."""
+        if value is None:
+            return None
+        try:
+            return decode_group(value)
+        except ProtocolError as error:
+            logger.error("skipped the record of group %s: %s", name, error)
+            return None

@@ -1,0 +1,67 @@
+"""FetchFrame: a follower's Fetch request, encoded once and sent many times.
+
+While the partitions and their order stay the same, only offsets and sizes change; they are
+written into the frame in place, offsets after an append by `kernel.append_fetched`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import Final
+
+from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.structs import TopicPartition
+
+OFFSET_AND_SIZE: Final = Struct(">qi")
+CORRELATION_ID: Final = Struct(">i")
+CORRELATION_ID_POSITION: Final = 8
+HEADER_BYTES: Final = 14
+"""Frame size, key, version, correlation id and the length of the client id."""
+FIELDS_BYTES: Final = 16
+"""Replica id, wait, least bytes, number of topics."""
+LIMIT_BYTES: Final = 4
+NAME_LENGTH_BYTES: Final = 2
+COUNT_BYTES: Final = 4
+NUMBER_BYTES: Final = 4
+
+
+class FetchFrame:
+    """The frame of `request`; `asked` has each of its partitions, which gets its `frame_position`.
+
+    by_name   the same by topic name as bytes and number, for kernel.append_fetched
+    """
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        client_id: str,
+        asked: Mapping[TopicPartition, PartitionFetchState],
+        *,
+        has_limit: bool,
+    ) -> None:
+        self.by_name: dict[bytes, dict[int, PartitionFetchState]] = {}
+        self._frame = bytearray(encode_request(request, 0, client_id))
+        at = HEADER_BYTES + len(client_id.encode()) + FIELDS_BYTES + LIMIT_BYTES * has_limit
+        for topic in request.topics:
+            name = topic.topic.encode()
+            at += NAME_LENGTH_BYTES + len(name) + COUNT_BYTES
+            numbers = self.by_name[name] = {}
+            for item in topic.partitions:
+                followed = asked[TopicPartition(topic.topic, item.partition)]
+                followed.frame_position = at + NUMBER_BYTES
+                numbers[item.partition] = followed
+                at += NUMBER_BYTES + OFFSET_AND_SIZE.size
+        assert at == len(self._frame), "the layout of a Fetch request"
+
+    def put(self, followed: PartitionFetchState) -> None:
+        """Write the fetch offset and size that this partition has now."""
+        at = followed.frame_position
+        OFFSET_AND_SIZE.pack_into(self._frame, at, followed.position, followed.max_bytes)
+
+    def numbered(self, correlation_id: int) -> bytearray:
+        """The frame with this id; valid until the next call of any method."""
+        CORRELATION_ID.pack_into(self._frame, CORRELATION_ID_POSITION, correlation_id)
+        return self._frame

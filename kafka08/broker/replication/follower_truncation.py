@@ -1,0 +1,296 @@
+"""FollowerTruncation: where the log of a follower differs from its leader's, it is truncated.
+
+Above its HW a log may differ from that of a new leader. So the fetcher first fetches from the HW
+on, and the log is truncated where the leader has other messages. If the leader does not even have
+the HW (OffsetOutOfRange), the log is truncated, or restarted at the leader's start; or the broker
+halts rather than lose messages.
+
+All of that only for a leader that ZooKeeper still names, in the epoch that this broker has heard
+of. A LeaderAndIsr request may be late: meanwhile another leader may have been elected whose ISR
+this replica has joined, because a fetch request names no epoch. What it truncates then may be
+committed. 0.8.2.2 truncates all the same.
+
+Source: kafka.server.ReplicaFetcherThread 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kafka08.broker.replication.log_comparison import DivergenceSearch, same_entries
+from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
+from kafka08.broker.settings.config import BrokerConfig
+from kafka08.errors import CorruptLog, FileRefused, KafkaError, NotLeaderForPartition
+from kafka08.protocol.fetch import FetchPartitionResponse
+from kafka08.protocol.message_set import begins_whole
+from kafka08.runtime import BrokerRuntime
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, LeaderAndIsr, TopicPartition
+from kafka08.topic_config import unclean_elections_allowed
+
+if TYPE_CHECKING:
+    from kafka08.log.manager import LogManager
+    from kafka08.zk.store import ClusterStore
+
+logger = logging.getLogger(__name__)
+
+
+class FollowerTruncation:
+    """Truncates the logs that a ReplicaFetcher copies from `leader`. Its methods switch: a
+    partition that is not followed any more after that stays as it is.
+
+    log_manager  truncates logs and writes their recovery points
+    store        ZooKeeper: the states of partitions that are to be truncated, and a topic's
+                 unclean.leader.election.enable
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: BrokerRuntime,
+        log_manager: LogManager,
+        store: ClusterStore,
+        leader: Broker,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._log_manager = log_manager
+        self._store = store
+        self._leader = leader
+
+    def settle(
+        self,
+        wanted: Mapping[TopicPartition, PartitionFetchState],
+        responses: dict[TopicPartition, FetchPartitionResponse],
+    ) -> dict[TopicPartition, KafkaError]:
+        """Compare the logs above their HW with the new leader's messages. Equal messages stay, and
+        the next request continues behind them; at a difference the log is truncated. All logs at
+        once, because recovery points must be written before anything else is appended.
+
+        Afterwards `responses` has what must be appended. Returns why logs cannot be compared or
+        truncated now: CorruptLog, FileRefused, NotLeaderForPartition, or the error of ZooKeeper.
+        """
+        cuts: dict[TopicPartition, int] = {}
+        problems: dict[TopicPartition, KafkaError] = {}
+        for tp, followed in wanted.items():
+            if tp in responses and followed.is_followed:
+                try:
+                    self._compare(tp, followed, responses, cuts)
+                except (CorruptLog, FileRefused) as error:
+                    problems[tp] = error.with_traceback(None)
+        if cuts:
+            problems |= self._cut(cuts, wanted)
+            for tp, offset in cuts.items():
+                if wanted[tp].log.log_end_offset < offset:
+                    responses.pop(tp, None)  # a wrapper around it was dropped
+        for tp in problems:
+            responses.pop(tp, None)
+        return problems
+
+    def _compare(
+        self,
+        tp: TopicPartition,
+        followed: PartitionFetchState,
+        responses: dict[TopicPartition, FetchPartitionResponse],
+        cuts: dict[TopicPartition, int],
+    ) -> None:
+        """Reduce the response to what must be appended, remove it if the comparison must continue,
+        or note where to truncate."""
+        data = responses[tp]
+        if data.error_code:
+            return
+        start, end = followed.unsettled, followed.log.log_end_offset
+        if start is None or start >= end:
+            followed.settle()
+            return
+        same, differ = same_entries(followed.log, start, data.message_set)
+        equal_end = same.last_offset + 1 if same.count else start
+        if followed.search is not None:
+            self._continue_search(tp, followed, equal_end, differ, cuts)
+            if same.count or differ:
+                del responses[tp]
+            return
+        if differ:
+            cuts[tp] = equal_end
+        elif equal_end == end:
+            followed.settle()
+        elif same.count:
+            followed.unsettled = equal_end
+            followed.ask_for(self._config.replica_fetch_max_bytes)
+            del responses[tp]
+            return
+        rest = memoryview(data.message_set)[same.size :]
+        if same.size and not begins_whole(rest):
+            rest = rest[:0]  # the rest of a cut message is no message for which room is needed
+        responses[tp] = replace(data, message_set=rest)
+
+    def _continue_search(
+        self,
+        tp: TopicPartition,
+        followed: PartitionFetchState,
+        equal_end: int,
+        differs: bool,
+        cuts: dict[TopicPartition, int],
+    ) -> None:
+        """Note the offset to truncate to if the search is done, else where it continues."""
+        search = followed.search
+        assert search is not None
+        window = search.start
+        search.advance(equal_end, differs=differs)
+        if search.is_done:
+            cuts[tp] = search.differs_from
+        else:
+            continued = equal_end if search.start == window else search.start
+            if continued != followed.unsettled:
+                followed.unsettled = continued
+                followed.ask_for(self._config.replica_fetch_max_bytes)
+
+    def _cut(
+        self,
+        cuts: Mapping[TopicPartition, int],
+        wanted: Mapping[TopicPartition, PartitionFetchState],
+    ) -> dict[TopicPartition, KafkaError]:
+        """Truncate logs; returns why some are not. Switches."""
+        problems = self._unconfirmed([wanted[tp] for tp in cuts])
+        confirmed = {
+            tp: offset
+            for tp, offset in cuts.items()
+            if tp not in problems and wanted[tp].is_followed
+        }
+        if confirmed:
+            problems |= self._log_manager.truncate_to(confirmed)
+        for tp in confirmed:
+            if tp not in problems:
+                _clamp(wanted[tp])
+        return problems
+
+    def _unconfirmed(self, followed: list[PartitionFetchState]) -> dict[TopicPartition, KafkaError]:
+        """The partitions whose leader ZooKeeper does not confirm, with the reason. Switches."""
+        try:
+            self._store.catch_up()
+            states = self._store.leader_and_isr([one.topic_partition for one in followed])
+        except KafkaError as error:
+            return {one.topic_partition: error for one in followed}
+        problems: dict[TopicPartition, KafkaError] = {}
+        for one in followed:
+            problem = self._doubt(one, states.get(one.topic_partition))
+            if problem is not None:
+                problems[one.topic_partition] = problem
+        return problems
+
+    def _doubt(
+        self, followed: PartitionFetchState, state: LeaderAndIsr | None
+    ) -> NotLeaderForPartition | None:
+        """The error if `state` is not that of the leader that is followed."""
+        epoch, leader = followed.partition.leader_epoch, self._leader.id
+        if state is not None and (state.leader, state.leader_epoch) == (leader, epoch):
+            return None
+        if state is None:
+            found = "no leader"
+        else:
+            found = f"leader {state.leader} in leader epoch {state.leader_epoch}"
+        return NotLeaderForPartition(
+            f"ZooKeeper has {found}, this broker has heard of leader {leader} in leader epoch "
+            f"{epoch}; it truncates nothing until the controller tells it of the other"
+        )
+
+    # Out of range
+
+    def reset(
+        self,
+        tp: TopicPartition,
+        followed: PartitionFetchState,
+        leader_offset: Callable[[TopicPartition, int], int],
+    ) -> None:
+        """The leader does not have the offset that we need: truncate or restart the log so that it
+        can follow. KafkaError if that is not possible now. Switches.
+
+        leader_offset  asks the leader for the LATEST_OFFSET or EARLIEST_OFFSET
+        """
+        leader_end = leader_offset(tp, LATEST_OFFSET)
+        leader_start = leader_offset(tp, EARLIEST_OFFSET)
+        if leader_start > followed.position and leader_end >= followed.position:
+            self._restart_at_leader_start(tp, followed, leader_start)
+        else:
+            # The leader may have grown since it refused the offset.
+            end = min(leader_end, followed.log.log_end_offset)
+            self._search_from_leader_end(tp, followed, end, leader_start)
+
+    def _search_from_leader_end(
+        self, tp: TopicPartition, followed: PartitionFetchState, leader_end: int, leader_start: int
+    ) -> None:
+        """The leader was elected with fewer messages than we have. If the topic allows unclean
+        elections, truncate to its log end, or to where the logs differ below that, for which the
+        next responses are compared; else halt, so that an operator can decide."""
+        end, me = followed.position, self._config.broker_id
+        allowed = self._may_lose_messages(tp.topic)
+        if not self._is_confirmed(followed):
+            return
+        if not allowed:
+            logger.critical(
+                "Halting because log truncation is not allowed for topic %s, Current leader %d's "
+                "latest offset %d is less than replica %d's latest offset %d",
+                tp.topic,
+                self._leader.id,
+                leader_end,
+                me,
+                end,
+            )
+            self._runtime.halt(1)
+        search = DivergenceSearch(leader_end, max(leader_start, followed.log.log_start_offset))
+        if search.is_done:
+            for unreadable in self._log_manager.truncate_to({tp: leader_end}).values():
+                raise unreadable
+            _clamp(followed)
+        else:
+            followed.search, followed.unsettled = search, search.start
+        logger.warning(
+            "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
+            "latest offset %d",
+            me,
+            tp,
+            end,
+            self._leader.id,
+            leader_end,
+        )
+
+    def _restart_at_leader_start(
+        self, tp: TopicPartition, followed: PartitionFetchState, leader_start: int
+    ) -> None:
+        """The leader has deleted the messages after our log end: restart at its log start."""
+        end = followed.position
+        if not self._is_confirmed(followed):
+            return
+        self._log_manager.truncate_fully_and_start_at(tp, leader_start)
+        _clamp(followed)
+        logger.warning(
+            "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
+            "start offset %d",
+            self._config.broker_id,
+            tp,
+            end,
+            self._leader.id,
+            leader_start,
+        )
+
+    def _is_confirmed(self, followed: PartitionFetchState) -> bool:
+        """Whether the partition is still followed; raises why its leader is not confirmed."""
+        for problem in self._unconfirmed([followed]).values():
+            raise problem
+        return followed.is_followed
+
+    def _may_lose_messages(self, topic: str) -> bool:
+        """unclean.leader.election.enable of the topic, read from ZooKeeper now. Switches."""
+        overrides = self._store.topic_config(topic)
+        return unclean_elections_allowed(
+            topic, overrides, self._config.unclean_leader_election_enable
+        )
+
+
+def _clamp(followed: PartitionFetchState) -> None:
+    """The log was truncated or restarted: lower the HW to its end."""
+    followed.settle()
+    partition = followed.partition
+    partition.high_watermark = min(partition.high_watermark, followed.position)

@@ -1,0 +1,55 @@
+"""The HWs of a broker's partitions on disk: a `replication-offset-checkpoint` per log directory.
+
+Source: kafka.server.ReplicaManager 0.8.2.2, highWatermarkCheckpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kafka08.broker.replica.partition import Partition
+from kafka08.log.checkpoint import OffsetCheckpoint
+from kafka08.log.manager import LogManager
+from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
+from kafka08.runtime import BrokerRuntime
+from kafka08.structs import TopicPartition
+
+
+class HighWatermarkCheckpoints:
+    """The checkpoint files of one broker.
+
+    loaded  the HWs that the last run of the broker has left, without those of deleted partitions
+    """
+
+    def __init__(self, runtime: BrokerRuntime, log_manager: LogManager) -> None:
+        self._runtime = runtime
+        self._log_manager = log_manager
+        self._files = {
+            directory: OffsetCheckpoint(
+                directory / HIGH_WATERMARK_CHECKPOINT, disk=log_manager.disk
+            )
+            for directory in log_manager.directories
+        }
+        self.loaded: dict[TopicPartition, int] = {}
+
+    def load(self) -> None:
+        """Read the files, creating missing ones. Switches."""
+        for file in self._files.values():
+            file.create()
+            found = self._log_manager.read_checkpoint(
+                file, "each replica compares its whole log with its leader's"
+            )
+            self.loaded.update(found)
+
+    def write(self, partitions: Iterable[Partition]) -> None:
+        """Write the HW of every partition that has a log. Switches: the fsync may wait for other
+        writes to the disk."""
+        by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._files}
+        for partition in partitions:
+            if partition.log is not None:
+                by_directory[partition.log.log_directory][partition.topic_partition] = (
+                    partition.high_watermark
+                )
+        for directory, high_watermarks in by_directory.items():
+            self._runtime.run_native(self._files[directory].write, high_watermarks)

@@ -1,0 +1,76 @@
+"""PartitionFetchState: a partition that a ReplicaFetcher fetches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka08.broker.replication.log_comparison import DivergenceSearch
+from kafka08.kernel import FollowerState
+
+if TYPE_CHECKING:
+    from kafka08.broker.replica.partition import Partition
+    from kafka08.log.log import Log
+    from kafka08.structs import TopicPartition
+
+
+class PartitionFetchState(FollowerState):
+    """A partition of a fetcher. Each `add` makes a new object, so that a response to a request from
+    before it is recognised and dropped. `kernel.append_fetched` changes some of the fields.
+
+    is_followed     False once it was removed, or replaced by a later `add`
+    max_bytes       fetch size; larger while one message needs it, smaller for a probe
+    expected_bytes  expected size of its next response: that of the last one, or `max_bytes` if more
+                    may come
+    unsettled       offset from which on the log may differ from the leader's: the HW when this
+                    leader was announced, and again after each lost connection and each error of
+                    the leader. None: it does not differ
+    search          the search for the offset from which on it differs, instead: from `unsettled` on
+                    the present window is to be compared
+    paused_until    monotonic time until which it is skipped, after an error
+    lag             messages below the leader's HW that were still missing after its last response
+    """
+
+    __slots__ = ("paused_until", "search", "topic_partition")
+
+    partition: Partition
+
+    def __init__(self, partition: Partition, max_bytes: int) -> None:
+        self.partition = partition
+        self.topic_partition: TopicPartition = partition.topic_partition
+        self.is_followed = True
+        self.ask_for(max_bytes)
+        self.unsettle()
+        self.paused_until = 0.0
+        self.lag = 0
+
+    def ask_for(self, max_bytes: int) -> None:
+        """Set the fetch size; the next response may be as large."""
+        self.max_bytes = self.expected_bytes = max_bytes
+
+    def unsettle(self) -> None:
+        """Compare the log with the leader's again, from the HW on."""
+        self.search: DivergenceSearch | None = None
+        self.unsettled = self.partition.high_watermark
+
+    def settle(self) -> None:
+        """The log is a beginning of the leader's."""
+        self.search = self.unsettled = None
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether there is something to compare."""
+        return self.unsettled is not None and self.unsettled < self.log.log_end_offset
+
+    @property
+    def log(self) -> Log:
+        """The local replica's log, which every followed partition has."""
+        assert self.partition.log is not None, f"{self.partition} is followed without a log"
+        return self.partition.log
+
+    @property
+    def position(self) -> int:
+        """The next offset to fetch: the log end, or less while the log may differ above it."""
+        log = self.partition.log
+        assert log is not None, f"{self.partition} is followed without a log"
+        end = log.active_segment.end_offset
+        return end if self.unsettled is None else min(end, self.unsettled)

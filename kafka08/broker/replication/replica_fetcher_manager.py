@@ -1,0 +1,149 @@
+"""ReplicaFetcherManager: assigns partitions to replica fetchers.
+
+There is one fetcher per leader and fetcher id. A partition's id is abs(31 * hash(topic) +
+partition) modulo num.replica.fetchers, so that several connections share a leader's partitions.
+Source: kafka.server.AbstractFetcherManager 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
+from kafka08.broker.settings.config import BrokerConfig
+from kafka08.hashing import fetcher_of
+from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.structs import Broker, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.log.manager import LogManager
+    from kafka08.zk.store import ClusterStore
+
+logger = logging.getLogger(__name__)
+
+STOP_SECONDS: Final = 5.0
+"""How long to wait for a stopped fetcher to end."""
+
+
+class Followers(Protocol):
+    """The fetchers, as the ReplicaManager uses them. No method switches."""
+
+    def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
+        """Fetch each partition from its leader, from its HW on."""
+
+    def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
+        """Append nothing to these from now on; ignores partitions that are not followed."""
+
+    def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
+        """Whether a partition is fetched from this leader, at this address."""
+
+    def moved(self, live: Mapping[int, Broker]) -> list[tuple[TopicPartition, Broker]]:
+        """The partitions whose leader is among these brokers, at another address than they are
+        fetched from, each with that."""
+
+    def end_idle(self) -> None:
+        """Stop fetchers that have no partitions."""
+
+
+class Source(NamedTuple):
+    """A fetcher's leader and id."""
+
+    leader: Broker
+    fetcher_id: int
+
+
+class ReplicaFetcherManager:
+    """All fetchers of one broker; implements `Followers`."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: BrokerRuntime,
+        log_manager: LogManager,
+        store: ClusterStore,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._log_manager = log_manager
+        self._store = store
+        self._fetchers: dict[Source, tuple[ReplicaFetcher, Greenlet]] = {}
+        self._closing = False
+
+    def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
+        if self._closing:
+            return
+        by_source: dict[Source, list[Partition]] = {}
+        for partition, leader in partitions:
+            source = self._source(partition.topic_partition, leader)
+            by_source.setdefault(source, []).append(partition)
+        for source, added in by_source.items():
+            self._fetcher(source).add(added)
+            logger.info(
+                "[ReplicaFetcherManager on broker %d] Added fetcher for partitions %s to %s",
+                self._config.broker_id,
+                ",".join(str(partition.topic_partition) for partition in added),
+                source.leader,
+            )
+
+    def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
+        for fetcher, _ in self._fetchers.values():
+            fetcher.remove(topic_partitions)
+
+    def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
+        found = self._fetchers.get(self._source(topic_partition, leader))
+        return found is not None and topic_partition in found[0]
+
+    def moved(self, live: Mapping[int, Broker]) -> list[tuple[TopicPartition, Broker]]:
+        return [
+            (topic_partition, leader)
+            for source, (fetcher, _) in self._fetchers.items()
+            if (leader := live.get(source.leader.id, source.leader)) != source.leader
+            for topic_partition in fetcher.lags()
+        ]
+
+    def lags(self) -> Iterator[tuple[str, TopicPartition, int]]:
+        """(fetcher, partition, lag in messages) for every followed partition."""
+        for fetcher, _ in self._fetchers.values():
+            for tp, lag in fetcher.lags().items():
+                yield fetcher.name, tp, lag
+
+    def end_idle(self) -> None:
+        for source, (fetcher, _) in list(self._fetchers.items()):
+            if not len(fetcher):
+                fetcher.stop()
+                del self._fetchers[source]
+
+    def begin_shutdown(self) -> None:
+        """Follow no new partitions: this broker is about to stop, and fetching would return it to
+        ISRs that it has just left. Followed partitions continue."""
+        self._closing = True
+
+    def shutdown(self) -> None:
+        """Stop all fetchers for good; waits STOP_SECONDS for each, then kills it. Switches."""
+        self.begin_shutdown()
+        ending = list(self._fetchers.values())
+        self._fetchers.clear()
+        for fetcher, _ in ending:
+            fetcher.stop()
+        for _, task in ending:
+            task.join(STOP_SECONDS)
+            task.kill()
+
+    def _source(self, topic_partition: TopicPartition, leader: Broker) -> Source:
+        return Source(leader, fetcher_of(topic_partition, self._config.num_replica_fetchers))
+
+    def _fetcher(self, source: Source) -> ReplicaFetcher:
+        if source not in self._fetchers:
+            fetcher = ReplicaFetcher(
+                self._config,
+                self._runtime,
+                self._log_manager,
+                self._store,
+                leader=source.leader,
+                fetcher_id=source.fetcher_id,
+            )
+            self._fetchers[source] = fetcher, self._runtime.spawn(fetcher.run, name=fetcher.name)
+        return self._fetchers[source][0]

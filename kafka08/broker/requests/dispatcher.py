@@ -1,0 +1,294 @@
+"""Dispatcher: calls the handler of each request, and turns results and errors into responses.
+
+The table of the level (kafka08.protocol.served) has the supported APIs and versions. Produce,
+Fetch, repeated Metadata requests and those of group members take the fast path (fast_path). Source:
+kafka.server.KafkaApis.handle 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from struct import Struct
+from typing import Final
+
+from kafka08.broker.cluster.former_controller import decode_former
+from kafka08.broker.purgatory.delayed_produce import AppendResults
+from kafka08.broker.requests.call import ApiHandler, Call, NoResponse, Refuse
+from kafka08.broker.requests.context import BrokerContext
+from kafka08.broker.requests.fallback import FALL_BACK, Fallback
+from kafka08.broker.requests.fast_path import API_NUMBER, FastPath
+from kafka08.broker.requests.handlers import (
+    api_versions,
+    consumer_metadata,
+    controlled_shutdown,
+    create_topics,
+    delete_topics,
+    describe_groups,
+    fetch,
+    heartbeat,
+    join_group,
+    later_fetch,
+    later_metadata,
+    leader_and_isr,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    offsets,
+    produce,
+    sasl_handshake,
+    stop_replica,
+    stubs,
+    sync_group,
+    update_metadata,
+)
+from kafka08.broker.requests.request_metrics import KEY_MASK, RequestMetrics, is_frequent
+from kafka08.errors import ProtocolError
+from kafka08.levels import Level
+from kafka08.log_limit import caused_by
+from kafka08.network.server_connection import RequestConnection, ResponseFrame
+from kafka08.protocol.api_versions import ApiVersionsRequest
+from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
+from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.create_topics import CreateTopicsRequest
+from kafka08.protocol.delete_topics import DeleteTopicsRequest
+from kafka08.protocol.describe_groups import DescribeGroupsRequest
+from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.heartbeat import HeartbeatRequest
+from kafka08.protocol.join_group import JoinGroupRequest
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
+from kafka08.protocol.leave_group import LeaveGroupRequest
+from kafka08.protocol.list_groups import ListGroupsRequest
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_commit import OffsetCommitRequest
+from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.produce import ProduceRequest
+from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
+from kafka08.protocol.served import Served, UnknownApi, UnservedVersion
+from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
+from kafka08.protocol.sync_group import SyncGroupRequest
+from kafka08.protocol.types import Request, Response
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
+
+logger = logging.getLogger(__name__)
+
+HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
+    request: (module.handle, module.refuse)
+    for request, module in (
+        (ProduceRequest, produce),
+        (FetchRequest, fetch),
+        (OffsetsRequest, offsets),
+        (MetadataRequest, metadata),
+        (LeaderAndIsrRequest, leader_and_isr),
+        (StopReplicaRequest, stop_replica),
+        (UpdateMetadataRequest, update_metadata),
+        (ControlledShutdownRequest, controlled_shutdown),
+        (OffsetCommitRequest, offset_commit),
+        (OffsetFetchRequest, offset_fetch),
+        (ConsumerMetadataRequest, consumer_metadata),
+        (JoinGroupStubRequest, stubs),
+        (HeartbeatStubRequest, stubs),
+        (JoinGroupRequest, join_group),
+        (SyncGroupRequest, sync_group),
+        (HeartbeatRequest, heartbeat),
+        (LeaveGroupRequest, leave_group),
+        (DescribeGroupsRequest, describe_groups),
+        (ListGroupsRequest, list_groups),
+        (SaslHandshakeRequest, sasl_handshake),
+        (ApiVersionsRequest, api_versions),
+        (CreateTopicsRequest, create_topics),
+        (DeleteTopicsRequest, delete_topics),
+    )
+}
+"""Request class → handler and refusal. A handler gets every version of its API in one form."""
+
+LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]]] = {
+    Level.V0_9_0: {
+        ProduceRequest: (produce.handle_legal_acks, produce.refuse),
+        MetadataRequest: (later_metadata.handle, later_metadata.refuse),
+        UpdateMetadataRequest: (update_metadata.handle, update_metadata.refuse_by_code),
+        ControlledShutdownRequest: (
+            controlled_shutdown.handle,
+            controlled_shutdown.refuse_by_code,
+        ),
+    },
+    Level.V0_10_2: {
+        FetchRequest: (later_fetch.handle, fetch.refuse),
+        OffsetsRequest: (list_offsets.handle, list_offsets.refuse),
+    },
+}
+"""Handlers that replace others from a level on."""
+
+
+def handlers_at(level: Level) -> dict[type[Request], tuple[ApiHandler, Refuse]]:
+    """The handlers of a broker of that level."""
+    found = dict(HANDLERS)
+    for since, handlers in sorted(LATER_HANDLERS.items()):
+        if since <= level:
+            found.update(handlers)
+    return found
+
+
+CONTROLLER_KEYS: Final = frozenset({4, 5, 6})
+"""LeaderAndIsr, StopReplica and UpdateMetadata."""
+LARGE_KEYS: Final = frozenset({0, *CONTROLLER_KEYS})
+"""Produce has messages; the controller's requests have a broker's partitions."""
+REQUEST_BYTES_MAX: Final = 4 << 20
+"""The largest size of any other request: 80,000 topics in a Metadata request, or 1,000 offsets with
+4 KB of metadata each. A larger one can only be an error, and would block the hub for seconds."""
+DECODED_AT_ONCE_BYTES: Final = 256 << 10
+"""A larger request is decoded in a native thread: 4 MB of partitions take 0.3 s."""
+CONTROLLERS_AT_ONCE_BYTES: Final = 1 << 20
+"""The same for the controller's: 10,000 partitions take 0.03 s, and a thread would halve the loop's
+speed."""
+KEY: Final = Struct(">h")
+
+
+def key_of(payload: memoryview) -> int:
+    """The key of the request's API."""
+    key: int = KEY.unpack_from(payload)[0]
+    return key
+
+
+class Dispatcher:
+    """The request handler of a SocketServer; `served` is the table of its level. Called in the hub;
+    never switches."""
+
+    def __init__(self, broker: BrokerContext, served: Served, requests: RequestMetrics) -> None:
+        self._broker = broker
+        self._requests = requests
+        self._counts = requests.counts
+        self._takes_times = requests.takes_times
+        self._served = served
+        self._handlers = handlers_at(served.level)
+        fast_path = FastPath(broker, served)
+        self._fast_path = fast_path.methods
+        self._group_path = fast_path.group_methods
+        requests.counted_by(fast_path.counts)
+
+    def __call__(self, payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
+        """The response, or None if the call is parked. ProtocolError, which closes the connection,
+        for an unsupported request, bytes that cannot be decoded, or too many of them."""
+        if len(payload) > REQUEST_BYTES_MAX:
+            key = key_of(payload)
+            if key not in LARGE_KEYS:
+                raise ProtocolError(
+                    f"a request with key {key} of {len(payload)} bytes is larger than the maximum "
+                    f"of {REQUEST_BYTES_MAX}"
+                )
+        if len(payload) < API_NUMBER.size:
+            return self._decode(payload, link)  # which raises
+        (number,) = API_NUMBER.unpack_from(payload)
+        fast_path = self._fast_path.get(number)
+        if fast_path is None:
+            self._counts[number >> 16 & KEY_MASK] += 1
+            if self._takes_times and not is_frequent(payload):
+                handle = partial(self._handle, number, payload)
+                return self._requests.measure(payload, link, handle)
+            fast_path = self._group_path.get(number)
+            if fast_path is None:
+                return self._decode(payload, link)
+        response = fast_path(payload, link)
+        if response is FALL_BACK:
+            return self._decode(payload, link)
+        if isinstance(response, Fallback):
+            # It may be large, but has few partitions.
+            header, request = decode_request(payload, self._served)
+            return self._respond(header, request, link, response.appended)
+        return response
+
+    def _handle(
+        self, number: int, payload: memoryview, link: RequestConnection
+    ) -> ResponseFrame | None:
+        """The response to a request whose times are taken."""
+        fast_path = self._group_path.get(number)
+        if fast_path is not None:
+            response = fast_path(payload, link)
+            if not isinstance(response, Fallback):
+                return response
+        return self._decode(payload, link)
+
+    def _decode(self, payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
+        """Decode the whole request and call its handler."""
+        at_once_bytes = DECODED_AT_ONCE_BYTES
+        if len(payload) > at_once_bytes and key_of(payload) in CONTROLLER_KEYS:
+            at_once_bytes = CONTROLLERS_AT_ONCE_BYTES
+            known_epoch = self._broker.replica_manager.controller_epoch
+            former = decode_former(payload, self._served, known_epoch)
+            if former is not None:
+                return self._respond(*former, link)
+        if len(payload) > at_once_bytes:
+            own = bytearray(payload)
+            done = partial(self._decoded, link)
+            self._broker.runtime.run_native_later(done, decode_request, own, self._served)
+            return None
+        try:
+            header, request = decode_request(payload, self._served)
+        except (UnknownApi, UnservedVersion) as error:
+            if self._served.closes_on_unsupported:
+                raise
+            return ignored(link, error)
+        return self._respond(header, request, link)
+
+    def _decoded(
+        self,
+        link: RequestConnection,
+        decoded: tuple[RequestHeader, Request] | None,
+        error: BaseException | None,
+    ) -> None:
+        """A thread has decoded the request of a parked connection, or failed with `error`."""
+        if link.ending:
+            return
+        response: ResponseFrame | None
+        try:
+            if decoded is not None:
+                response = self._respond(*decoded, link)
+            elif (
+                isinstance(error, UnknownApi | UnservedVersion)
+                and not self._served.closes_on_unsupported
+            ):
+                response = ignored(link, error)
+            else:
+                assert isinstance(error, Exception)
+                link.fail(error)
+                return
+        except Exception as failure:  # noqa: BLE001 - root of a callback: ends this connection alone
+            link.fail(failure)
+            return
+        if response is not None:
+            link.send_response(response)
+
+    def _respond(
+        self,
+        header: RequestHeader,
+        request: Request,
+        link: RequestConnection,
+        appended: AppendResults | None = None,
+    ) -> ResponseFrame | None:
+        """Call the handler of a request, with what is done of it."""
+        handle, refuse = self._handlers[type(request)]
+        call = Call(self._broker, link, header, request, refuse, appended)
+        try:
+            outcome = handle(self._broker, request, call)
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the root of a request: becomes its response
+            outcome = call.refusal(error)
+        if isinstance(outcome, Response):
+            return encode_response(outcome, header.correlation_id, request.version)
+        if isinstance(outcome, NoResponse):
+            return None if outcome is NoResponse.PARKED else b""
+        return outcome
+
+
+def ignored(link: RequestConnection, error: UnknownApi | UnservedVersion) -> ResponseFrame:
+    """The response to an unsupported request that keeps its connection: none."""
+    cause = caused_by(link.peer.rpartition(":")[0])
+    logger.error("A request from %s gets no response: %s", link.peer, error, extra=cause)
+    return b""

@@ -1,0 +1,49 @@
+"""ConsumerMetadata: the leader of the group's partition of `__consumer_offsets`.
+
+Creates the topic if it is unknown. 15 with id -1, host "" and port -1 until that partition has a
+live leader. Source: kafka.server.KafkaApis 0.8.2.2, which after an unexpected error responds with
+correlation id 0; here the response has the request's id.
+"""
+
+from __future__ import annotations
+
+from kafka08.broker.requests.call import Call, NoResponse
+from kafka08.broker.requests.context import BrokerContext
+from kafka08.errors import NO_ERROR, ConsumerCoordinatorNotAvailable
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.types import NULL_NAME, Response
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+
+
+def handle(
+    broker: BrokerContext, request: ConsumerMetadataRequest, call: Call
+) -> Response | NoResponse:
+    if request.group is NULL_NAME:
+        return not_available()
+    if OFFSETS_TOPIC in broker.metadata_cache:
+        return coordinator_of(broker, request.group)
+
+    def create() -> Response:
+        broker.topics.create_offsets_topic()
+        return not_available()
+
+    return call.run_in_greenlet("creation of the offsets topic", create)
+
+
+def refuse(request: ConsumerMetadataRequest, code: int) -> Response:
+    return not_available()
+
+
+def coordinator_of(broker: BrokerContext, group: str) -> ConsumerMetadataResponse:
+    """The live leader of the group's partition, according to the metadata cache."""
+    partition = broker.offset_manager.partition_for(group)
+    cache = broker.metadata_cache
+    state = cache.partition_state(TopicPartition(OFFSETS_TOPIC, partition))
+    leader = None if state is None else cache.broker(state.leader, broker.listener)
+    if leader is None:
+        return not_available()
+    return ConsumerMetadataResponse(NO_ERROR, leader.id, leader.host, leader.port)
+
+
+def not_available() -> ConsumerMetadataResponse:
+    return ConsumerMetadataResponse(ConsumerCoordinatorNotAvailable.code, -1, "", -1)
