@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from kafka08.consumer.assignors import range_assign
+from kafka08.consumer.zookeeper.assignors import range_assign
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore

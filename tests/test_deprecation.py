@@ -16,7 +16,6 @@ from kafka08.exporter import ClusterReader, Watch
 from kafka08.groups import Member
 from kafka08.log import OffsetCheckpoint
 from kafka08.migration import OffsetMigration
-from kafka08.producer import partitioners
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 from tests.test_layout import ROOT
@@ -63,14 +62,6 @@ def test_the_package_itself_uses_the_new_names() -> None:
         for path in (ROOT / room).rglob("*.py")
     ]
     assert {} == {str(path): found for path in files if (found := former_reads(path.read_text()))}
-
-
-def test_the_former_module_of_the_new_producers_partitioning() -> None:
-    """It returns the same partition, with a warning."""
-    from kafka08.producer.hash_partitioner import partition_for_key
-
-    with pytest.warns(DeprecationWarning, match="partition_for_key is renamed"):
-        assert partition_for_key(b"k", 7) == partitioners.partition_for_key(b"k", 7)
 
 
 def test_the_former_name_of_a_parameter() -> None:

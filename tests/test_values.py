@@ -64,8 +64,8 @@ def batch() -> MessageBatch:
 
 def all_errors() -> Iterator[type[Exception]]:
     """The classes of the error table and of the kernel, and the public ones of other modules."""
-    for path in ("consumer/registry", "spark/session", "arrow/topic_scan", "arrow/data_loss",
-                 "mirror/outcome", "zk/errors", "admin/client"):  # fmt: skip
+    for path in ("consumer/zookeeper/registry", "spark/session", "arrow/topic_scan",
+                 "arrow/data_loss", "mirror/outcome", "zk/errors", "admin/client"):  # fmt: skip
         importlib.import_module("kafka08." + path.replace("/", "."))
     found: set[type[Exception]] = {errors.KafkaError}
     while more := {sub for kind in found for sub in kind.__subclasses__()} - found:

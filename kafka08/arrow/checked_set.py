@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka08.consumer.fetched import FetchedSet
+from kafka08.consumer.fetching.fetched import FetchedSet
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

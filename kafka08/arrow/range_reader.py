@@ -30,7 +30,7 @@ from kafka08.client.requests import (
 from kafka08.client.retry import is_retriable_at_leader
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
-from kafka08.consumer.fetched import FetchedSet, fetched_set
+from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set
 from kafka08.errors import (
     ClientError,
     InvalidMessage,

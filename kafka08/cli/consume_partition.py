@@ -20,7 +20,7 @@ from kafka08.cli.skipping import DamageSkipper
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
-from kafka08.consumer.fetched import offset_behind
+from kafka08.consumer.fetching.fetched import offset_behind
 from kafka08.errors import InvalidMessage, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition

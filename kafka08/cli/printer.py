@@ -10,7 +10,7 @@ from kafka08.cli.message_limit import MessageLimit
 from kafka08.cli.message_output import MessageOutput
 from kafka08.cli.printing import Printing
 from kafka08.cli.skipping import DamageSkipper
-from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from kafka08.cli.stderr_logging import say
-from kafka08.consumer.fetched import offset_behind
+from kafka08.consumer.fetching.fetched import offset_behind
 from kafka08.errors import InvalidMessage
 from kafka08.structs import TopicPartition
 

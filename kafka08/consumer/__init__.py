@@ -1,11 +1,9 @@
 """The consumers. `SimpleConsumer` sends requests to one broker, `PartitionReader` follows the
-leader of one partition, `ConsumerConnector` shares topics among a ZooKeeper group, `KafkaConsumer`
-(in `polling`) among a group with a coordinator.
+leader of one partition. `ConsumerConnector` (in `zookeeper`) shares topics among a ZooKeeper group,
+`KafkaConsumer` (in `group`) among a group with a coordinator; `fetching` is what both share: sets
+on their way from a leader to a stream.
 
-Start with `simple` and `partition_reader` for the first two. For groups: `connector` wires the
-parts, a program iterates a `kafka_stream` with `stream` behind it, `rebalancer` claims and releases
-partitions, `fetcher` fetches them, `offset_store` commits. `assignors`, `assignment`,
-`subscription` and `java_pattern` are pure.
+Which topics a pattern means is decided by `subscription`, with Java's patterns (`java_pattern`).
 """
 
 from __future__ import annotations
@@ -16,41 +14,41 @@ from kafka08.kernel import MessageAndMetadata
 from kafka08.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kafka08.consumer.batch import MessageBatch
-    from kafka08.consumer.config import ConsumerConfig
-    from kafka08.consumer.connector import ConsumerConnector
-    from kafka08.consumer.fetched import FetchedSet
-    from kafka08.consumer.kafka_stream import KafkaStream
-    from kafka08.consumer.polling.assignors import (
+    from kafka08.consumer.fetching.batch import MessageBatch
+    from kafka08.consumer.fetching.fetched import FetchedSet
+    from kafka08.consumer.group.assignors import (
         MemberAssignment,
         MemberSubscription,
         PartitionAssignor,
     )
-    from kafka08.consumer.polling.broker_queries import OffsetAndTimestamp
-    from kafka08.consumer.polling.kafka_consumer import KafkaConsumer
-    from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
+    from kafka08.consumer.group.broker_queries import OffsetAndTimestamp
+    from kafka08.consumer.group.kafka_consumer import KafkaConsumer
+    from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
     from kafka08.consumer.simple import SimpleConsumer
-    from kafka08.consumer.status import ConsumerState
     from kafka08.consumer.subscription import Blacklist, Whitelist
+    from kafka08.consumer.zookeeper.config import ConsumerConfig
+    from kafka08.consumer.zookeeper.connector import ConsumerConnector
+    from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
+    from kafka08.consumer.zookeeper.status import ConsumerState
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "batch": ("MessageBatch",),
-            "config": ("ConsumerConfig",),
-            "connector": ("ConsumerConnector",),
-            "fetched": ("FetchedSet",),
-            "kafka_stream": ("KafkaStream",),
-            "polling.assignors": (
+            "fetching.batch": ("MessageBatch",),
+            "zookeeper.config": ("ConsumerConfig",),
+            "zookeeper.connector": ("ConsumerConnector",),
+            "fetching.fetched": ("FetchedSet",),
+            "zookeeper.kafka_stream": ("KafkaStream",),
+            "group.assignors": (
                 "MemberAssignment",
                 "MemberSubscription",
                 "PartitionAssignor",
             ),
-            "polling.broker_queries": ("OffsetAndTimestamp",),
-            "polling.kafka_consumer": ("KafkaConsumer",),
-            "polling.kafka_consumer_config": ("KafkaConsumerConfig",),
+            "group.broker_queries": ("OffsetAndTimestamp",),
+            "group.kafka_consumer": ("KafkaConsumer",),
+            "group.kafka_consumer_config": ("KafkaConsumerConfig",),
             "simple": ("SimpleConsumer",),
-            "status": ("ConsumerState",),
+            "zookeeper.status": ("ConsumerState",),
             "subscription": (
                 "Blacklist",
                 "Whitelist",

@@ -18,8 +18,8 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.requests import fetch_request
 from kafka08.client.retry import RetryPolicy, is_retriable_at_leader, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.consumer.batch import BatchLimits, MessageBatch
-from kafka08.consumer.fetched import FetchedSet, fetched_set, offset_behind
+from kafka08.consumer.fetching.batch import BatchLimits, MessageBatch
+from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, offset_behind
 from kafka08.errors import InvalidMessage, KafkaError
 from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
 from kafka08.structs import TopicPartition

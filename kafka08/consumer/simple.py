@@ -32,7 +32,7 @@ from kafka08.client.requests import (
 from kafka08.client.resending import ResendingConnection
 from kafka08.client.retry import RetryPolicy
 from kafka08.client.yammer_metrics import RequestMetrics
-from kafka08.consumer.fetched import Decoder, FetchedSet
+from kafka08.consumer.fetching.fetched import Decoder, FetchedSet
 from kafka08.deprecation import renamed
 from kafka08.errors import (
     NO_ERROR,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kafka08.consumer.znode_cache import ZnodeCache
+from kafka08.consumer.zookeeper.znode_cache import ZnodeCache
 from kafka08.runtime import ClientRuntime
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Node

@@ -14,7 +14,7 @@ from typing import Final
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.log_offsets import log_ends, log_starts, offsets_or_errors
 from kafka08.client.retry import retry
-from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.deprecation import renamed_parameter
 from kafka08.errors import (

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from kafka08.client import ClusterClient
 from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import KafkaError, ProtocolError
 from kafka08.hashing import group_partition

@@ -12,8 +12,8 @@ from typing import Final
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.clock import Clock
-from kafka08.consumer.brokers import BootstrapBrokers
-from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
+from kafka08.consumer.fetching.brokers import BootstrapBrokers
+from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets
 from kafka08.errors import (
     ConnectionFailed,
     KafkaError,

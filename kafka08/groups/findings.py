@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka08.consumer.assignors import Assignment, range_assign, round_robin_assign
 from kafka08.consumer.subscription import thread_ids
+from kafka08.consumer.zookeeper.assignors import Assignment, range_assign, round_robin_assign
 from kafka08.errors import ConsumerRebalanceFailed
 from kafka08.groups.facts import GroupFacts, Owner, PartitionFacts
 from kafka08.groups.lag import lag_by_topic

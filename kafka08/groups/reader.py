@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
-from kafka08.consumer.offset_store import Offsets
-from kafka08.consumer.one_cluster import addresses_in_cluster
+from kafka08.consumer.zookeeper.offset_store import Offsets
+from kafka08.consumer.zookeeper.one_cluster import addresses_in_cluster
 from kafka08.errors import KafkaError, NoBrokersAvailable
 from kafka08.groups.commit_times import CommitTimes, KafkaCommit
 from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedGroups

@@ -8,11 +8,11 @@ from typing import Final
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.coordinators import Check, Coordinators
 from kafka08.client.log_offsets import offsets_at
-from kafka08.consumer.brokers import BootstrapBrokers
-from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
-from kafka08.consumer.one_cluster import addresses_in_cluster
-from kafka08.consumer.session import SessionGate
+from kafka08.consumer.fetching.brokers import BootstrapBrokers
 from kafka08.consumer.simple import SimpleConsumer
+from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets
+from kafka08.consumer.zookeeper.one_cluster import addresses_in_cluster
+from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.errors import UnsupportedVersion
 from kafka08.groups.coordinated import CoordinatedGroup
 from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate

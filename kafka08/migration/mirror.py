@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka08.client.coordinators import Check
-from kafka08.consumer.offset_store import Offsets
+from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.errors import MigrationError, NodeExists
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.journal import State

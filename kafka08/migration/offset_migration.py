@@ -23,7 +23,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kafka08.consumer.offset_store import Offsets
+from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.deprecation import renamed_parameter
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.commit_times import CommitTimes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kafka08.client.coordinators import Check
-from kafka08.consumer.offset_store import Offsets
+from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.errors import BadVersion, KafkaError, MigrationError, NodeExists, ZooKeeperError
 from kafka08.migration.connections import Connections
 from kafka08.migration.reading import zookeeper_offsets, zookeeper_offsets_of

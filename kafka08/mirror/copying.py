@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from kafka08.client.metadata import PartitionInfo
-from kafka08.consumer.batch import BatchLimits, MessageBatch
-from kafka08.consumer.kafka_stream import KafkaStream
+from kafka08.consumer.fetching.batch import BatchLimits, MessageBatch
+from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
 from kafka08.errors import (
     ConsumerRebalanceFailed,
     ConsumerTimeout,

@@ -27,10 +27,10 @@ from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from typing import Final
 
 from kafka08.client import ClusterClient
-from kafka08.consumer.config import ConsumerConfig
-from kafka08.consumer.connector import ConsumerConnector
-from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.subscription import TopicFilter
+from kafka08.consumer.zookeeper.config import ConsumerConfig
+from kafka08.consumer.zookeeper.connector import ConsumerConnector
+from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
 from kafka08.errors import FailedToSend, KafkaError
 from kafka08.lifecycle import ProcessBound
 from kafka08.mirror.copying import Interrupted, StreamCopier

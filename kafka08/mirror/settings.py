@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.zookeeper.config import ConsumerConfig
 from kafka08.errors import ConfigError
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, get_tracer
 
-from kafka08.consumer.polling.committer import Offsets
-from kafka08.consumer.polling.interceptors import Message
+from kafka08.consumer.group.committer import Offsets
+from kafka08.consumer.group.interceptors import Message
 from kafka08.errors import KafkaError
 from kafka08.lifecycle import Closeable
 from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata

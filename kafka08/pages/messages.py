@@ -22,7 +22,7 @@ from kafka08.client.log_offsets import (
     offsets_or_errors,
 )
 from kafka08.clock import Clock
-from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import (
     InvalidMessage,

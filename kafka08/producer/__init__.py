@@ -1,9 +1,7 @@
-"""The producers: the old `Producer` of 0.8 (sync and async) and the new `KafkaProducer`.
+"""The producers: `KafkaProducer`, and in `old` the `Producer` of 0.8.
 
-The old one: start with `producer`; `event_handler` sends messages in columns (`encoded`), `routing`
-chooses partitions, `async_queue` adds the async mode. The new one: start with `kafka_producer`;
-`routes` finds the queue of a record's partition, `accumulator` keeps accepted records in batches
-(`batch`), `sender` sends them through `network_client`.
+Start with `kafka_producer`; `topic_routes` finds the queue of a record's partition, `accumulator`
+keeps accepted records in batches (`batch`), `sender` sends them through `network_client`.
 """
 
 from __future__ import annotations
@@ -13,21 +11,21 @@ from typing import TYPE_CHECKING
 from kafka08.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from kafka08.producer.callback_handler import CallbackHandler
-    from kafka08.producer.config import ProducerConfig
-    from kafka08.producer.encoders import DefaultEncoder, NullEncoder, StringEncoder
     from kafka08.producer.kafka_producer import KafkaProducer
     from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+    from kafka08.producer.old.callback_handler import CallbackHandler
+    from kafka08.producer.old.config import ProducerConfig
+    from kafka08.producer.old.encoders import DefaultEncoder, NullEncoder, StringEncoder
+    from kafka08.producer.old.producer import Producer
     from kafka08.producer.partitioners import ByteArrayPartitioner, DefaultPartitioner
-    from kafka08.producer.producer import Producer
     from kafka08.producer.record import KeyedMessage, ProducerRecord, RecordMetadata
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "callback_handler": ("CallbackHandler",),
-            "config": ("ProducerConfig",),
-            "encoders": (
+            "old.callback_handler": ("CallbackHandler",),
+            "old.config": ("ProducerConfig",),
+            "old.encoders": (
                 "DefaultEncoder",
                 "NullEncoder",
                 "StringEncoder",
@@ -38,7 +36,7 @@ else:
                 "ByteArrayPartitioner",
                 "DefaultPartitioner",
             ),
-            "producer": ("Producer",),
+            "old.producer": ("Producer",),
             "record": (
                 "KeyedMessage",
                 "ProducerRecord",

@@ -12,8 +12,8 @@ from typing import Final
 
 from kafka08.errors import KafkaError
 from kafka08.network.connection import Connection
-from kafka08.producer.config import ProducerConfig
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.old.config import ProducerConfig
 from kafka08.protocol.version_ranges import OF_0_8
 
 OLD_KEYS: Final = frozenset({*ProducerConfig.KEYS, *ProducerConfig.ALIASES}).difference(

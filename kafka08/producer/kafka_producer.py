@@ -39,10 +39,10 @@ from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.network_client import NetworkClient
 from kafka08.producer.partitioners import RecordPartitioner, partition_for_key
 from kafka08.producer.record import ProducerRecord
-from kafka08.producer.routes import Routes
 from kafka08.producer.sender import Sender, SenderSettings, not_sent
 from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
+from kafka08.producer.topic_routes import TopicRoutes
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
@@ -111,7 +111,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             # The kernel reads the system's clock itself: a call would cost a tenth of a send.
             clock=None if runtime.time_ms is SYSTEM_CLOCK.time_ms else runtime.time_ms,
         )
-        self._routes = Routes(
+        self._routes = TopicRoutes(
             config,
             self._accumulator,
             wake_sender=self._network.wake_up,
@@ -235,7 +235,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         ValueError if the producer has some."""
         if not self._is_plain:
             raise ValueError("columns bypass serializers, interceptors and your partitioner")
-        from kafka08.producer.columns import add_columns  # only users of columns have pyarrow
+        from kafka08.producer.arrow_columns import add_columns  # only users of columns have pyarrow
 
         bulk = self._bulk()
         try:

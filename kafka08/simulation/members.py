@@ -7,10 +7,10 @@ from random import Random
 from typing import Final
 
 from kafka08.client.requests import StorageName
-from kafka08.consumer.config import ConsumerConfig
-from kafka08.consumer.connector import ConsumerConnector
-from kafka08.consumer.offset_store import KafkaOffsetStore
-from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.consumer.zookeeper.config import ConsumerConfig
+from kafka08.consumer.zookeeper.connector import ConsumerConnector
+from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore
 from kafka08.errors import ApiError, ConsumerTimeout, KafkaError
 from kafka08.simulation.cluster import Hosts, SimBroker
 from kafka08.simulation.group_history import GroupHistory

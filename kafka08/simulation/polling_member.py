@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Self
 
-from kafka08.consumer.polling.kafka_consumer import KafkaConsumer
-from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
-from kafka08.consumer.polling.polled_stream import Message
+from kafka08.consumer.group.kafka_consumer import KafkaConsumer
+from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.consumer.group.polled_stream import Message
 from kafka08.errors import KafkaError
 from kafka08.runtime import ClientRuntime
 from kafka08.simulation.group_history import GroupEvents

@@ -10,8 +10,8 @@ from typing import Final
 from kafka08.admin.client import AdminClient
 from kafka08.errors import KafkaError
 from kafka08.migration import OffsetMigration
-from kafka08.producer.config import ProducerConfig
-from kafka08.producer.producer import Producer
+from kafka08.producer.old.config import ProducerConfig
+from kafka08.producer.old.producer import Producer
 from kafka08.producer.record import KeyedMessage
 from kafka08.simulation.cluster import BROKER_PORT, Hosts, host_of
 from kafka08.simulation.members import GROUP

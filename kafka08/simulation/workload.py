@@ -11,10 +11,10 @@ from typing import Final
 from kafka08.client.cluster import ClusterClient
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError, OffsetOutOfRange
-from kafka08.producer.config import ProducerConfig
 from kafka08.producer.kafka_producer import KafkaProducer
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
-from kafka08.producer.producer import Producer
+from kafka08.producer.old.config import ProducerConfig
+from kafka08.producer.old.producer import Producer
 from kafka08.producer.record import KeyedMessage, ProducerRecord, RecordMetadata
 from kafka08.simulation.history import History
 from kafka08.simulation.runtime import SimClientRuntime

@@ -17,7 +17,7 @@ from kafka08.cli.consume_polling import PollingPrinter, find_end
 from kafka08.cli.json_lines import record_of
 from kafka08.cli.printing import Printing
 from kafka08.cli.rendering import by_template, check_template
-from kafka08.consumer.batch import MessageBatch
+from kafka08.consumer.fetching.batch import MessageBatch
 from kafka08.kernel import build_set, column_batches
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.message_set import unpack

@@ -11,7 +11,7 @@ ROOT = Path(kafka08.__file__).parent
 BY_NAME = re.compile(
     r"creates_topics=True|(?<!\w)MetadataRequest\((?!None|\[\]|topics or None|wanted)[^)]"
 )
-PRODUCERS = {"producer/producer.py", "producer/sender.py", "spark/sink.py"}
+PRODUCERS = {"producer/old/producer.py", "producer/sender.py", "spark/sink.py"}
 NO_CLIENTS = {"broker", "simulation", "protocol"}
 
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import Any, TypeVar
 
-from kafka08.consumer.owned_partition import Chunk, OwnedPartition
-from kafka08.consumer.stream import MemberStream
+from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
+from kafka08.consumer.fetching.stream import MemberStream
 from kafka08.errors import KafkaError
 from kafka08.protocol import message_set
 from kafka08.runtime import Condition

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from kafka08.consumer import Blacklist, ConsumerState, Whitelist
-from kafka08.consumer.assignors import range_assign, round_robin_assign
 from kafka08.consumer.subscription import thread_ids
+from kafka08.consumer.zookeeper.assignors import range_assign, round_robin_assign
 from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.errors import (
     Closed,

@@ -17,7 +17,7 @@ import pytest
 
 from kafka08.client import ClusterClient
 from kafka08.consumer import ConsumerConnector, ConsumerState
-from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
+from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
 from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.errors import ConsumerRebalanceFailed, ConsumerTimeout, KafkaError
 from kafka08.network.connection import Connection
@@ -311,7 +311,7 @@ def test_guarantee_6_shutdown_in_the_middle_of_a_commit(
         monkeypatch.setattr("kafka08.client.cluster.Connection", interrupted(Connection))
     else:
         make = interrupted(ClusterClient)
-        monkeypatch.setattr("kafka08.consumer.connector.ClusterClient", make)
+        monkeypatch.setattr("kafka08.consumer.zookeeper.connector.ClusterClient", make)
     committer.start()
     committer.join(SHUTDOWN_S)
     assert not committer.is_alive()

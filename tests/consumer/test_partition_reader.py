@@ -6,7 +6,7 @@ import pytest
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
-from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownError
 from kafka08.structs import NO_LEADER, TopicPartition

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from kafka08.consumer.znode_cache import ZnodeCache
+from kafka08.consumer.zookeeper.znode_cache import ZnodeCache
 from kafka08.exporter.changing_znodes import ChangingZnodes
 from kafka08.runtime.threads import THREADS
 from kafka08.zk.client import ZkClient

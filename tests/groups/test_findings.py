@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.consumer.assignors import range_assign, round_robin_assign
+from kafka08.consumer.zookeeper.assignors import range_assign, round_robin_assign
 from kafka08.groups import GroupFacts, Member, Owner, PartitionFacts, explain
 from kafka08.structs import TopicPartition
 from kafka08.zk.nodes import WHITE_LIST, ConsumerRegistration

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from kafka08.config import parse_overrides
-from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
 from kafka08.runtime.threads import THREADS
 from kafka08.simulation.polling_member import Habits, PollingMember
 from kafka08.structs import TopicPartition

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.consumer.brokers import BootstrapBrokers
-from kafka08.consumer.offset_store import KafkaOffsetStore
+from kafka08.consumer.fetching.brokers import BootstrapBrokers
+from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError
 from kafka08.hashing import group_partition

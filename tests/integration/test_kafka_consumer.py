@@ -17,7 +17,7 @@ import pytest
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.consumer import KafkaConsumer, MemberAssignment, MemberSubscription
-from kafka08.consumer.polling.assignors import RangeAssignor
+from kafka08.consumer.group.assignors import RangeAssignor
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import (
     CommitFailed,

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.producer import KafkaProducer, KafkaProducerConfig

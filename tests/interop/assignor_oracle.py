@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.consumer.assignors import Assignment
+from kafka08.consumer.zookeeper.assignors import Assignment
 from kafka08.structs import TopicPartition
 from tests.interop.java_oracle import JavaOracle
 from tests.interop.jvm import TOOL_FLAGS, command

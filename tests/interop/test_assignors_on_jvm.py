@@ -13,8 +13,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from kafka08.consumer.assignment import GroupView, assign
-from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.subscription import (
     Blacklist,
     FilterSubscription,
@@ -22,6 +20,8 @@ from kafka08.consumer.subscription import (
     Subscription,
     Whitelist,
 )
+from kafka08.consumer.zookeeper.assignment import GroupView, assign
+from kafka08.consumer.zookeeper.assignors import Assignment
 from kafka08.errors import ConsumerRebalanceFailed
 from kafka08.hashing import java_string_hash
 from kafka08.structs import TopicPartition

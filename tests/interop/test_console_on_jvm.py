@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.exporter import Watch
 from kafka08.pages import messages
 from kafka08.pages.live import Live

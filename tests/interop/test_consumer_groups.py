@@ -18,7 +18,7 @@ import pytest
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
-from kafka08.consumer.assignors import range_assign
+from kafka08.consumer.zookeeper.assignors import range_assign
 from kafka08.errors import ConsumerTimeout, check
 from kafka08.groups import GroupReader, explain
 from kafka08.migration import OffsetMigration

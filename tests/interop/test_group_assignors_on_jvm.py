@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka08.consumer.polling.assignors import (
+from kafka08.consumer.group.assignors import (
     PartitionAssignor,
     RangeAssignor,
     RoundRobinAssignor,

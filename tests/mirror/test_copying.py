@@ -10,7 +10,7 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.client.metadata import PartitionInfo
-from kafka08.consumer.batch import MessageBatch
+from kafka08.consumer.fetching.batch import MessageBatch
 from kafka08.errors import (
     ConsumerRebalanceFailed,
     ConsumerTimeout,

@@ -12,10 +12,10 @@ import pytest
 
 from kafka08.admin.client import AdminClient
 from kafka08.consumer import KafkaConsumer
-from kafka08.consumer.polling.assignors import MemberSubscription, RangeAssignor
-from kafka08.consumer.polling.partitions import Start
-from kafka08.consumer.polling.poller import LASTING_S
-from kafka08.consumer.polling.position_searches import PositionSearches
+from kafka08.consumer.group.assignors import MemberSubscription, RangeAssignor
+from kafka08.consumer.group.partitions import Start
+from kafka08.consumer.group.poller import LASTING_S
+from kafka08.consumer.group.position_searches import PositionSearches
 from kafka08.errors import (
     CommitFailed,
     FetchFailed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka08.consumer.polling.partitions import Partitions
+from kafka08.consumer.group.partitions import Partitions
 from kafka08.profile import SAFE
 from kafka08.simulation.plan import draw_plan, with_coordinator
 from kafka08.simulation.run import simulate

@@ -8,10 +8,10 @@ import pytest
 
 from kafka08.broker.groups.offset_loader import OffsetLoader
 from kafka08.client.committed import committed_in_kafka
-from kafka08.consumer import offset_store, registry
-from kafka08.consumer.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore
-from kafka08.consumer.ownership import Ownership
-from kafka08.consumer.session import SessionGate
+from kafka08.consumer.zookeeper import offset_store, registry
+from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore
+from kafka08.consumer.zookeeper.ownership import Ownership
+from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.errors import KafkaError
 from kafka08.migration import offset_migration
 from kafka08.migration.rollback import Rollback

@@ -1,0 +1,486 @@
+"""A fetch thread: fetches the partitions that one broker leads, and passes sets to the streams.
+
+One request is in flight while a stream has room, and readers decode while the broker prepares its
+response. If all readers are waiting, the thread sends the next request before it hands over the
+sets of the last one; a set is dropped if its partition was revoked or moved meanwhile. The thread
+never waits for a reader: partitions of a full stream are left out of the next request, and the
+broker may hold such a request for a moment only.
+
+Each stream buffers at most max(two responses, one response + queued.max.message.chunks) sets; a
+response has one set of each partition.
+
+    OffsetOutOfRange                   auto.offset.reset decides the new position, if the broker
+                                       leads by ZooKeeper too; logs a warning
+    a message larger than the fetch    fetched again with its size, up to FETCH_BYTES_MAX
+    a damaged or larger message        handed over; the stream raises it; fetching pauses
+    any other error, a lost connection the partition goes back to the leader finder
+
+Source: kafka.consumer.ConsumerFetcherThread, kafka.server.AbstractFetcherThread 0.8.2.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from kafka08 import kernel
+from kafka08.client.requests import (
+    fetch_request,
+    fetch_results,
+    offsets_request,
+    offsets_results,
+)
+from kafka08.config import INT_MAX
+from kafka08.consumer.fetching.fetch_metrics import FetchMetrics
+from kafka08.consumer.fetching.fetch_settings import NO_RESET, SMALLEST, FetchOptions
+from kafka08.consumer.fetching.fetched import FetchedSet
+from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
+from kafka08.errors import (
+    ClientError,
+    InvalidMessage,
+    KafkaError,
+    MessageTooLarge,
+    NotLeaderForPartition,
+    OffsetOutOfRange,
+    ProtocolError,
+    UnsupportedForMessageFormat,
+    UnsupportedVersion,
+    error_for,
+)
+from kafka08.network.connection import Connection
+from kafka08.protocol.fetch import (
+    LIMITED_VERSION,
+    MAGIC_1_VERSION,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+)
+from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsResponse
+from kafka08.runtime import ClientRuntime, Task
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The limit to which a fetch grows for an oversize message, if fetch.message.max.bytes is
+smaller."""
+REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The approximate limit of one request; partitions beyond it are in the next one."""
+RESPONSE_HEADERS_BYTES: Final = 16 * 1024 * 1024
+"""The size of topics and partitions in a response, without their messages."""
+HELD_CHECK_S: Final = 0.1
+"""How often a fetcher whose partitions are all on hold checks them."""
+PARTIAL_WAIT_MS: Final = 10
+"""The longest wait of a request that leaves partitions out: their streams may have room a moment
+later, and the connection is free only after the response."""
+
+EARLY_MAX: Final = 10
+"""How many empty responses in a row may come before half of their wait is over: a segment that
+ends, or a leader that has just changed, may cause one."""
+EARLY_PAUSE_S: Final = 0.1
+"""The pause after each more: a broker that is broken, or not one, would be asked thousands of times
+a second."""
+
+WITHHELD: Final = {
+    UnsupportedVersion.code: (
+        "the broker does not convert messages for the requests of this client",
+        "Set log.message.downconversion.enable=true",
+    ),
+    76: (
+        "the broker sends messages that are compressed with zstd only to later clients",
+        "Let producers compress with gzip, snappy or lz4",
+    ),
+}
+"""Error code of a later broker for a partition → what it means, and what to do. They do not pass by
+themselves. Source: kafka.server.KafkaApis.handleFetchRequest 2.8.2."""
+
+Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
+"""A request's partitions and fetch offsets."""
+
+
+def response_bytes_max(config: FetchOptions) -> int:
+    """The largest response that the configuration allows: the sum of all requested sizes."""
+    messages = max(
+        REQUEST_BYTES_MAX,
+        FETCH_BYTES_MAX,
+        config.fetch_message_max_bytes,
+        config.fetch_max_bytes or 0,
+    )
+    return min(messages + RESPONSE_HEADERS_BYTES, INT_MAX)
+
+
+def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
+    """The error for a reader with auto.offset.reset=none."""
+    error = OffsetOutOfRange(
+        f"{partition.topic_partition} has no offset {offset}, and auto.offset.reset is none. Seek "
+        "to an offset in the log"
+    )
+    return Chunk(partition, b"", offset, offset, error=error, hold=True)
+
+
+def withheld_chunk(partition: OwnedPartition, offset: int, code: int) -> Chunk:
+    """Raises in the reader why this broker does not send the messages at `offset`."""
+    cause, cure = WITHHELD[code]
+    error = UnsupportedForMessageFormat(
+        f"{partition.topic_partition}, offset {offset}: {cause} (error code {code}). {cure}, or "
+        "skip these messages with seek"
+    )
+    return Chunk(partition, b"", offset, offset, error=error, hold=True)
+
+
+class PartitionFetcher:
+    """A named daemon thread. `add` assigns partitions to it, `stop` ends it.
+
+    on_lost   receives the partitions that this broker no longer serves, each with its error
+    led_by    those of the partitions that this broker leads by another source than itself; may
+              raise a KafkaError
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connection: Connection,
+        config: FetchOptions,
+        on_lost: Callable[[Collection[OwnedPartition]], None],
+        runtime: ClientRuntime,
+        led_by: Callable[[Collection[TopicPartition]], Collection[TopicPartition]],
+    ) -> None:
+        self._name = name
+        self._runtime = runtime
+        self._connection = connection
+        self._config = config
+        self._on_lost = on_lost
+        self._led_by = led_by
+        self._bytes_max = max(FETCH_BYTES_MAX, config.fetch_message_max_bytes)
+        self._condition = runtime.condition()
+        self._partitions: dict[TopicPartition, OwnedPartition] = {}
+        self._asked: Positions = {}
+        """The content of the request in flight, or of the last request."""
+        self._asked_at = 0.0
+        self._wait_s = 0.0
+        """How long the broker may delay that response."""
+        self._early = 0
+        """Empty responses in a row that came long before that."""
+        self._version = 0
+        """The version of the request in flight."""
+        self.metrics = FetchMetrics(runtime)
+        self._stopping = False
+        self._task: Task | None = None
+
+    def start(self) -> None:
+        self._task = self._runtime.spawn(self._run, name=self._name)
+
+    def add(self, partitions: Iterable[OwnedPartition]) -> None:
+        with self._condition:
+            self._partitions.update((p.topic_partition, p) for p in partitions)
+            self._condition.notify_all()
+
+    def notify(self) -> None:
+        """A stream has room again, or partitions were revoked: check again."""
+        with self._condition:
+            self._condition.notify_all()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no partitions at all."""
+        with self._condition:
+            return all(p.revoked for p in self._partitions.values())
+
+    def stop(self) -> None:
+        """Ask the thread to end and interrupt its wait. Does not wait for it."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify_all()
+        self._connection.abort()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the thread to end; False on timeout."""
+        if self._task is None:
+            return True
+        self._task.join(timeout_s)
+        return not self._task.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._round()
+            except Exception:
+                # The root of a thread: no bug may lose its partitions.
+                logger.exception("[%s] Uncaught error in a fetch", self._name)
+                self._connection.close()
+                self._lose(
+                    dict.fromkeys(
+                        self._current(),
+                        KafkaError("a bug in the fetcher; the log has its stack trace"),
+                    )
+                )
+        self._connection.close()
+
+    def _round(self) -> None:
+        """Handle one response, or wait until there is something to request."""
+        partitions = self._current()
+        try:
+            if partitions and not self._connection.in_flight:
+                self._version = self._highest_version()
+                self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
+                self._ask(self._choose())
+            if self._connection.in_flight:
+                self._receive_response()
+            else:
+                self._wait()
+        except (ClientError, ProtocolError) as error:
+            if not self._stopping:
+                is_new = any(p.outage.error is None for p in partitions)
+                level = logging.WARNING if is_new else logging.DEBUG
+                logger.log(level, "[%s] Error in fetch. Possible cause: %s", self._name, error)
+                self._lose(dict.fromkeys(partitions, error))
+
+    def _highest_version(self) -> int:
+        """0 on a connection that does not ask for the broker's versions."""
+        self._connection.open()
+        highest = MAGIC_1_VERSION if self._config.fetch_max_bytes is None else LIMITED_VERSION
+        return self._connection.versions.highest(FetchRequest, 0, highest)
+
+    def _current(self) -> list[OwnedPartition]:
+        with self._condition:
+            live = {tp: p for tp, p in self._partitions.items() if not p.revoked}
+            self._partitions = live
+            return list(live.values())
+
+    def _wait(self) -> None:
+        """Wait for a notification, or for HELD_CHECK_S."""
+        with self._condition:
+            if not self._stopping:
+                self._condition.wait(HELD_CHECK_S)
+
+    def _choose(self) -> Positions:
+        """The partitions of the next request with their offsets: those whose streams have room."""
+        with self._condition:
+            return self._in_turn(
+                (p, p.fetch_offset)
+                for p in list(self._partitions.values())
+                if p.fetch_offset != NO_OFFSET and p.may_be_fetched
+            )
+
+    def _choose_ahead(self, chunks: Mapping[OwnedPartition, Chunk]) -> Positions:
+        """The positions after `chunks`, which are still to be handed over. Empty unless all readers
+        wait and all partitions can be requested: the broker may delay a request for some of them,
+        and the others would wait for its response."""
+        with self._condition:
+            partitions = list(self._partitions.values())
+            held = any(chunk.hold for chunk in chunks.values())
+            if held or not all(p.may_be_fetched and p.sink.is_waited_for for p in partitions):
+                return {}
+            positions = [
+                (p, chunks[p].next_offset if p in chunks else p.fetch_offset) for p in partitions
+            ]
+            if any(offset == NO_OFFSET for _, offset in positions):
+                return {}  # the log's start must be known first, with no request in flight
+            return self._in_turn(positions)
+
+    def _in_turn(self, positions: Iterable[tuple[OwnedPartition, int]]) -> Positions:
+        """The partitions that fit into one request; they move to the end of the queue. A response
+        with a limit of its own can be for all of them."""
+        chosen: Positions = {}
+        size = 0
+        is_limited = self._version >= LIMITED_VERSION
+        for partition, offset in positions:
+            if chosen and size + partition.fetch_bytes > REQUEST_BYTES_MAX and not is_limited:
+                break
+            tp = partition.topic_partition
+            size += partition.fetch_bytes
+            chosen[tp] = (partition, offset)
+            self._partitions[tp] = self._partitions.pop(tp)
+        return chosen
+
+    def _ask(self, wanted: Positions) -> None:
+        """Send a request, unless it would be empty; `_receive_response` handles its response."""
+        if not wanted:
+            return
+        wait_ms = self._config.fetch_wait_max_ms
+        if any(p.topic_partition not in wanted for p in self._current()):
+            wait_ms = min(wait_ms, PARTIAL_WAIT_MS)
+        self._connection.write(
+            fetch_request(
+                {tp: (offset, p.fetch_bytes) for tp, (p, offset) in wanted.items()},
+                max_wait_ms=wait_ms,
+                min_bytes=self._config.fetch_min_bytes,
+                max_bytes=INT_MAX
+                if self._config.fetch_max_bytes is None
+                else self._config.fetch_max_bytes,
+                version=self._version,
+            )
+        )
+        self._asked = wanted
+        self._asked_at = self._runtime.monotonic()
+        self._wait_s = wait_ms / 1000
+
+    def _receive_response(self) -> None:
+        """Read the pending response and hand over its sets. If the readers are waiting, the next
+        request is sent before that, but after the CRC checks: the walk over a set that finds the
+        offset to ask for takes more than half of their time, and would be made twice."""
+        asked = self._asked
+        response = self._connection.read_response()
+        assert isinstance(response, FetchResponse)
+        chunks: dict[OwnedPartition, Chunk] = {}
+        out_of_range = []
+        lost: dict[OwnedPartition, KafkaError] = {}
+        results = fetch_results(response)
+        self._slow_down(results.values())
+        for tp, result in results.items():
+            if tp not in asked:
+                raise ProtocolError(f"{self._connection} sent {tp}, which was not requested")
+            partition, offset = asked[tp]
+            if not self._is_wanted(partition, offset):
+                continue
+            error = error_for(result.error_code)
+            if error is None:
+                partition.high_watermark = result.high_watermark
+                if partition.outage.error is not None:
+                    partition.outage.end()
+                chunk = self._chunk(partition, offset, result)
+                if chunk is not None:
+                    chunks[partition] = chunk
+            elif result.error_code in WITHHELD:
+                chunks[partition] = withheld_chunk(partition, offset, result.error_code)
+            elif error is OffsetOutOfRange and self._config.auto_offset_reset == NO_RESET:
+                chunks[partition] = out_of_range_chunk(partition, offset)
+            elif error is OffsetOutOfRange:
+                out_of_range.append(partition)
+            else:
+                failure = error(f"code {result.error_code}")
+                level = logging.WARNING if partition.outage.error is None else logging.DEBUG
+                logger.log(level, "[%s] %s: %s", self._name, tp, failure)
+                lost[partition] = failure
+        self.metrics.fetched(chunks.values(), self._asked_at)
+        self._to_the_end(chunks)
+        self._lose(lost)
+        if out_of_range:
+            self._reset(out_of_range)
+        else:
+            self._ask(self._choose_ahead(chunks))
+        for chunk in chunks.values():
+            chunk.partition.sink.offer(chunk)
+
+    def _slow_down(self, results: Iterable[FetchPartitionResponse]) -> None:
+        """Pause after many responses without messages and errors that came too early."""
+        is_empty = all(not one.error_code and not len(one.message_set) for one in results)
+        is_early = self._runtime.monotonic() - self._asked_at < self._wait_s / 2
+        self._early = self._early + 1 if is_empty and is_early else 0
+        if self._early > EARLY_MAX:
+            with self._condition:
+                if not self._stopping:
+                    self._condition.wait(EARLY_PAUSE_S)
+
+    def _to_the_end(self, partitions: Iterable[OwnedPartition]) -> None:
+        """Move partitions with messages to the end of the queue: the next response has a limit."""
+        with self._condition:
+            for partition in partitions:
+                tp = partition.topic_partition
+                if self._partitions.get(tp) is partition:
+                    self._partitions[tp] = self._partitions.pop(tp)
+
+    def _is_wanted(self, partition: OwnedPartition, offset: int) -> bool:
+        """Whether a set fetched at `offset` is still the next one: since the request the partition
+        may have been revoked or lost, or a reader or a response may have moved its position."""
+        if self._partitions.get(partition.topic_partition) is not partition:
+            return False
+        return not partition.revoked and partition.fetch_offset == offset
+
+    def _chunk(
+        self, partition: OwnedPartition, offset: int, result: FetchPartitionResponse
+    ) -> Chunk | None:
+        """The chunk for the stream; None if no message is whole and a larger fetch must follow."""
+        tp, data = partition.topic_partition, result.message_set
+        if not len(data):
+            return None
+        fetched = FetchedSet(tp, offset, data, partition.fetch_bytes, str(self._connection))
+        if fetched.is_withheld:
+            return Chunk(partition, b"", offset, offset + 1)
+        try:
+            needed = fetched.size_needed(self._bytes_max)
+        except (MessageTooLarge, InvalidMessage) as error:
+            logger.error("[%s] %s", self._name, error)
+            return Chunk(partition, b"", offset, offset, error=error, hold=True)
+        if needed is not None:
+            partition.fetch_bytes = needed
+            return None
+        partition.fetch_bytes = self._config.fetch_message_max_bytes
+        try:
+            summary = kernel.validate(data, INT_MAX)
+        except (kernel.CorruptMessage, kernel.UnknownCodec):
+            # The reader raises it after the intact messages before it.
+            return Chunk(partition, data, offset, offset, hold=True)
+        next_offset = summary.last_offset + 1
+        if next_offset <= offset:
+            behind = InvalidMessage(
+                f"{tp} at {self._connection}: requested offset {offset}, but the broker sent "
+                f"messages up to offset {summary.last_offset} only"
+            )
+            logger.error("[%s] %s", self._name, behind)
+            return Chunk(partition, b"", offset, offset, error=behind, hold=True)
+        return Chunk(partition, data, offset, next_offset, verified=summary.codec == 0)
+
+    def _reset(self, partitions: Collection[OwnedPartition]) -> None:
+        """Move partitions that have passed their log's end, or whose position was deleted. A former
+        leader that does not know its successor yet has a shorter log: it may not decide, for the
+        group would consume and commit from the log start again. 0.8.2.2 lets it."""
+        try:
+            led = set(self._led_by([partition.topic_partition for partition in partitions]))
+        except KafkaError as error:
+            self._lose(dict.fromkeys(partitions, error))
+            return
+        lost = [p for p in partitions if p.topic_partition not in led]
+        for partition in lost:
+            logger.warning(
+                "[%s] %s: %s has no offset %d, but does not lead in ZooKeeper",
+                self._name,
+                partition.topic_partition,
+                self._connection,
+                partition.fetch_offset,
+            )
+        former = NotLeaderForPartition(f"{self._connection} is a former leader")
+        self._lose(dict.fromkeys(lost, former))
+        self._find_starts([p for p in partitions if p.topic_partition in led])
+
+    def _find_starts(self, partitions: Collection[OwnedPartition]) -> None:
+        """Move partitions without a valid position to the log's start or end."""
+        if not partitions:
+            return
+        smallest = self._config.auto_offset_reset == SMALLEST
+        time = EARLIEST_OFFSET if smallest else LATEST_OFFSET
+        times = {partition.topic_partition: time for partition in partitions}
+        response = self._connection.send(offsets_request(times))
+        assert isinstance(response, OffsetsResponse)
+        results = offsets_results(response)
+        unknown = [p for p in partitions if not self._move(p, results.get(p.topic_partition))]
+        self._lose(
+            {p: KafkaError(f"the log start of {p.topic_partition} is unknown") for p in unknown}
+        )
+
+    def _move(self, partition: OwnedPartition, result: OffsetsPartitionResponse | None) -> bool:
+        error: type[KafkaError] | None = error_for(result.error_code) if result else ProtocolError
+        if result is None or error is not None or not result.offsets or result.offsets[0] < 0:
+            logger.warning("[%s] no offset of %s: %s", self._name, partition.topic_partition, error)
+            return False
+        old, new = partition.fetch_offset, result.offsets[0]
+        if partition.sink.reset(partition, old, new) and old != NO_OFFSET:
+            logger.warning(
+                "Current offset %d for partition %s out of range; reset offset to %d",
+                old,
+                partition.topic_partition,
+                new,
+            )
+        return True
+
+    def _lose(self, partitions: Mapping[OwnedPartition, KafkaError]) -> None:
+        """Return those that it still has, each once."""
+        now = self._runtime.monotonic()
+        with self._condition:
+            lost = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
+            for partition in lost:
+                partition.outage.failed(partitions[partition], now)
+                del self._partitions[partition.topic_partition]
+        if lost:
+            self._on_lost([p for p in lost if not p.revoked])

@@ -1,0 +1,115 @@
+"""The fetch and read positions of an owned partition, and the sets on their way to a stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from kafka08.consumer.fetching.outage import Outage
+from kafka08.errors import KafkaError
+from kafka08.protocol.types import Buffer
+from kafka08.structs import NO_OFFSET, TopicPartition
+
+
+class Sink(Protocol):
+    """A stream, as the fetcher that fills it sees it."""
+
+    @property
+    def has_room(self) -> bool: ...
+
+    @property
+    def is_waited_for(self) -> bool: ...
+
+    def offer(self, chunk: Chunk) -> bool: ...
+
+    def reset(self, partition: OwnedPartition, from_offset: int, to_offset: int) -> bool: ...
+
+
+class OwnedPartition:
+    """A partition while this member owns it; each claim creates a new one.
+
+    thread_id        the stream that reads it, as in the owner znode
+    sink             that stream
+    fetch_offset     the offset of the next fetch; NO_OFFSET: auto.offset.reset decides
+    consumed_offset  the first offset that the reader has not finished, <= fetch_offset; NO_OFFSET
+                     until a position is known. A commit stores this one.
+    fetch_bytes      the size to request: fetch.message.max.bytes, more for an oversize message
+    held             no fetches until the stream has raised the error of the last one
+    revoked          no longer owned: sets still on their way are dropped
+    high_watermark   the first offset that consumers may not see yet, at the last fetch; NO_OFFSET
+                     before it
+    outage           why it cannot be fetched, and since when
+
+    Offsets and flags change under the stream's lock; `fetch_bytes` belongs to the fetcher.
+    """
+
+    __slots__ = (
+        "consumed_offset",
+        "fetch_bytes",
+        "fetch_offset",
+        "held",
+        "high_watermark",
+        "outage",
+        "revoked",
+        "sink",
+        "thread_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        thread_id: str,
+        sink: Sink,
+        offset: int,
+        fetch_bytes: int,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.thread_id = thread_id
+        self.sink = sink
+        self.fetch_offset = offset
+        self.consumed_offset = offset
+        self.fetch_bytes = fetch_bytes
+        self.held = False
+        self.revoked = False
+        self.high_watermark = NO_OFFSET
+        self.outage = Outage()
+
+    @property
+    def may_be_fetched(self) -> bool:
+        return not self.revoked and not self.held and self.sink.has_room
+
+    def start_at(self, offset: int) -> None:
+        """Take a position that auto.offset.reset chose. Messages fetched before are read first; the
+        committed position moves at once only if there are none."""
+        if self.consumed_offset in {NO_OFFSET, self.fetch_offset}:
+            self.consumed_offset = offset
+        self.fetch_offset = offset
+
+    def fetch_again(self) -> None:
+        """Fetch again from the first unfinished offset."""
+        self.fetch_offset = self.consumed_offset
+        self.held = False
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic_partition}: fetched offset = {self.fetch_offset}, "
+            f"consumed offset = {self.consumed_offset}"
+        )
+
+
+class Chunk(NamedTuple):
+    """A fetched message set on its way to the reader, or an error in its place.
+
+    next_offset   the offset after its last message; reading the chunk to its end finishes it
+    verified      the CRCs of its entries were checked and none is compressed
+    hold          nothing is fetched after it until the reader has raised its error
+    """
+
+    partition: OwnedPartition
+    data: Buffer
+    from_offset: int
+    next_offset: int
+    verified: bool = False
+    error: KafkaError | None = None
+    hold: bool = False

@@ -1,0 +1,132 @@
+"""The search for leaders continues after any failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Self
+
+import pytest
+
+from kafka08.consumer.fetching import fetcher_manager
+from kafka08.consumer.fetching.fetcher import PartitionFetcher
+from kafka08.consumer.fetching.fetcher_manager import FetcherManager
+from kafka08.consumer.fetching.owned_partition import OwnedPartition
+from kafka08.consumer.fetching.stream import MemberStream
+from kafka08.consumer.zookeeper.config import ConsumerConfig
+from kafka08.runtime.threads import THREADS
+from kafka08.structs import Broker, TopicPartition
+from tests.consumer.streams import AllIsWell, partition_of
+from tests.waiting import until
+
+
+class OneBroker:
+    """Brokers, client and metadata in one object. Broker 1 leads everything."""
+
+    def client(self) -> Self:
+        return self
+
+    def refresh(self, topics: Collection[str]) -> Self:
+        return self
+
+    def leader(self, tp: TopicPartition) -> Broker:
+        return Broker(1, "b1", 9092)
+
+    def led_by(self, _: int, asked: Collection[TopicPartition]) -> Collection[TopicPartition]:
+        return asked
+
+
+class NoConnection:
+    """The connection of a fetcher that never runs."""
+
+    def abort(self) -> None:
+        """Nothing is under way."""
+
+
+class FakeFetcher:
+    """A fetch thread that may fail to start."""
+
+    def __init__(self, can_start: bool) -> None:
+        self._can_start = can_start
+        self.given: list[OwnedPartition] = []
+
+    def start(self) -> None:
+        if not self._can_start:
+            raise RuntimeError("can't start new thread")
+
+    def add(self, partitions: Collection[OwnedPartition]) -> None:
+        self.given += partitions
+
+    def stop(self) -> None:
+        """It never ran, so there is nothing to stop."""
+
+    def join(self, _: float) -> bool:
+        return True
+
+
+class SlowBroker(OneBroker):
+    """Runs a function of the test while the search for leaders waits for a response."""
+
+    def __init__(self) -> None:
+        self.metadata = self
+        self.meanwhile: Callable[[], object] = int
+
+    def refresh(self, topics: Collection[str]) -> Self:
+        meanwhile, self.meanwhile = self.meanwhile, int
+        meanwhile()
+        return self
+
+
+def test_a_search_does_not_restore_a_revoked_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A partition that is revoked during a search for leaders stays revoked. After a
+    KafkaConsumer's seek, the end of the search used to replace the partition by its revoked
+    predecessor, and nothing fetched it again."""
+    made: list[PartitionFetcher] = []
+
+    class Unstarted(PartitionFetcher):
+        def start(self) -> None:
+            made.append(self)
+
+    monkeypatch.setattr(fetcher_manager, "PartitionFetcher", Unstarted)
+    config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181", refresh_leader_backoff_ms=1)
+    brokers: Any = SlowBroker()
+    connection: Any = NoConnection()
+    manager = FetcherManager("g_c", config, brokers, THREADS, lambda broker: connection)
+    stream = MemberStream(supervisor=AllIsWell(), runtime=THREADS)
+    old, new, other = partition_of(stream), partition_of(stream, offset=7), partition_of(stream, 1)
+
+    def seek() -> None:
+        stream.revoke([old])
+        manager.begin([new])
+
+    brokers.meanwhile = seek
+    manager.add([old, other])
+    try:
+        until(lambda: bool(made) and other in made[0]._current(), "the end of the search")
+        assert set(made[0]._current()) == {new, other}
+    finally:
+        manager.stop()
+        manager.join(60)
+
+
+def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed start of a thread is retried. A machine that was short of threads for a moment used
+    to end the search, and these partitions were never fetched again."""
+    made: list[FakeFetcher] = []
+
+    def make(*_: object) -> FakeFetcher:
+        made.append(FakeFetcher(can_start=bool(made)))
+        return made[-1]
+
+    monkeypatch.setattr(fetcher_manager, "PartitionFetcher", make)
+    config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181", refresh_leader_backoff_ms=1)
+    brokers: Any = OneBroker()
+    manager = FetcherManager("g_c", config, brokers, THREADS, lambda broker: brokers)
+    partition = partition_of(MemberStream(supervisor=AllIsWell(), runtime=THREADS))
+    manager.add([partition])
+    try:
+        until(lambda: [f.given for f in made] == [[], [partition]], "its fetcher")
+    finally:
+        manager.stop()
+        manager.join(60)

@@ -1,0 +1,165 @@
+"""Commits of a KafkaConsumer that are requested faster than the coordinator answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from kafka08.consumer.group.committer import Commit, Committer
+from kafka08.consumer.group.membership import Generation
+from kafka08.errors import (
+    NO_ERROR,
+    CommitFailed,
+    IllegalGeneration,
+    KafkaError,
+    NotCoordinatorForConsumer,
+    OffsetMetadataTooLarge,
+)
+from kafka08.protocol.grouping import by_partition
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartitionResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopicResponse,
+)
+from kafka08.runtime.threads import THREADS
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+from tests.waiting import until
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+FIRST = Generation(1, "member-1")
+
+
+class Coordinator:
+    """Responds to commits, as a cluster and a connection to it, whenever `let_respond` allows it.
+
+    requests   partition → offset of each
+    refusals   codes by partition, of the responses to come
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[dict[TopicPartition, int]] = []
+        self.refusals: list[dict[TopicPartition, int]] = []
+        self._responses = threading.Semaphore(0)
+
+    def let_respond(self, count: int = 1) -> None:
+        self._responses.release(count)
+
+    def ask_coordinator(self, group: str, ask: Callable[[Any], None], **_: object) -> None:
+        ask(self)
+
+    def send(self, request: OffsetCommitRequest, **_: object) -> OffsetCommitResponse:
+        self.requests.append({tp: p.offset for tp, p in by_partition(request.topics).items()})
+        assert self._responses.acquire(timeout=60)
+        codes = self.refusals.pop(0) if self.refusals else {}
+        return OffsetCommitResponse(
+            [
+                OffsetCommitTopicResponse(
+                    of.topic,
+                    [
+                        OffsetCommitPartitionResponse(
+                            p.partition, codes.get(TopicPartition(of.topic, p.partition), NO_ERROR)
+                        )
+                        for p in of.partitions
+                    ],
+                )
+                for of in request.topics
+            ]
+        )
+
+
+class Commits:
+    """A committer and what it says; the first commit is under way."""
+
+    def __init__(self) -> None:
+        self.coordinator = Coordinator()
+        self.done: list[Commit] = []
+        self.refused: list[int] = []
+        self.committer = Committer(
+            cast("Any", self.coordinator),
+            "g",
+            on_refused=lambda code, _: self.refused.append(code),
+            on_done=self.done.append,
+            on_idle=lambda: None,
+            idle_s=60.0,
+            backoff_s=0.0,
+            timeout_ms=1000,
+            runtime=THREADS,
+        )
+        self.request({A: 0})
+        until(lambda: bool(self.coordinator.requests), "the first request")
+
+    def request(
+        self,
+        offsets: dict[TopicPartition, int],
+        generation: Generation = FIRST,
+        give_up_at: float = 0.0,
+    ) -> Commit:
+        with_metadata = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}
+        commit = Commit(with_metadata, generation, give_up_at=give_up_at)
+        self.committer.submit(commit)
+        return commit
+
+    def await_done(self, count: int) -> list[KafkaError | None]:
+        until(lambda: len(self.done) == count, f"{count} commits done")
+        return [commit.error for commit in self.done]
+
+
+@pytest.fixture
+def commits() -> Iterator[Commits]:
+    commits = Commits()
+    yield commits
+    commits.committer.stop()
+    commits.coordinator.let_respond(1000)
+    commits.committer.join(60)
+
+
+def test_commits_queued_during_a_request_go_in_one(commits: Commits) -> None:
+    """The request has the last offset of each partition; each commit completes by itself, in
+    order."""
+    queued = [commits.request({A if n % 3 else B: n}) for n in range(1, 1001)]
+    commits.coordinator.let_respond(2)
+    assert [None] * 1001 == commits.await_done(1001)
+    assert queued == commits.done[1:]
+    assert [{A: 0}, {A: 1000, B: 999}] == commits.coordinator.requests
+
+
+def test_each_commit_has_the_errors_of_its_own_partitions(commits: Commits) -> None:
+    """And no others', though they share a request."""
+    commits.request({A: 1})
+    commits.request({B: 2})
+    commits.coordinator.refusals = [{}, {B: OffsetMetadataTooLarge.code}]
+    commits.coordinator.let_respond(2)
+    errors = commits.await_done(3)
+    assert [None, None] == errors[:2]
+    assert isinstance(errors[2], OffsetMetadataTooLarge)
+
+
+def test_generations_do_not_share_a_request(commits: Commits) -> None:
+    """A commit of an earlier one is refused, once for all of its request; the later one is not."""
+    commits.request({A: 1})
+    commits.request({A: 2})
+    commits.request({A: 3}, Generation(2, "member-1"))
+    commits.coordinator.refusals = [{}, {A: IllegalGeneration.code}]
+    commits.coordinator.let_respond(3)
+    first, *fenced, last = commits.await_done(4)
+    assert [None, None] == [first, last]
+    assert all(isinstance(error, CommitFailed) for error in fenced)
+    assert [IllegalGeneration.code] == commits.refused
+    assert [{A: 0}, {A: 2}, {A: 3}] == commits.coordinator.requests
+
+
+def test_a_commit_that_may_be_retried_is_the_last_of_its_request(commits: Commits) -> None:
+    """Sent again it must not undo a later one: that waits for the end of its retries."""
+    commits.request({A: 1, B: 1})
+    commits.request({A: 2}, give_up_at=THREADS.monotonic() + 60)
+    commits.request({A: 3})
+    commits.coordinator.refusals = [{}, dict.fromkeys((A, B), NotCoordinatorForConsumer.code)]
+    commits.coordinator.let_respond(4)
+    errors = commits.await_done(4)
+    assert isinstance(errors[1], NotCoordinatorForConsumer)
+    assert [None] * 3 == [errors[0], *errors[2:]]
+    assert [{A: 0}, {A: 2, B: 1}, {A: 2}, {A: 3}] == commits.coordinator.requests
