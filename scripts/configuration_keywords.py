@@ -14,7 +14,7 @@ from kafka08.producer import KafkaProducerConfig, ProducerConfig
 
 PACKAGE: Final = Path(kafka08.__file__).parent
 CONFIGURATIONS: Final[dict[str, tuple[type[Config], ...]]] = {
-    "broker": (BrokerConfig,),
+    "broker/settings": (BrokerConfig,),
     "consumer": (ConsumerConfig, KafkaConsumerConfig),
     "producer": (KafkaProducerConfig, ProducerConfig),
 }

@@ -8,7 +8,8 @@ from math import inf
 from typing import Any, TypeVar
 
 from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
-from kafka08.consumer.fetching.stream import MemberStream
+from kafka08.consumer.fetching.stream import FetchedStream
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.errors import KafkaError
 from kafka08.protocol import message_set
 from kafka08.runtime import Condition
@@ -32,7 +33,7 @@ class AllIsWell:
         return self.stalls, self.cause
 
 
-def partition_of(stream: MemberStream, number: int = 0, offset: int = 0) -> OwnedPartition:
+def partition_of(stream: FetchedStream, number: int = 0, offset: int = 0) -> OwnedPartition:
     tp = TopicPartition("t", number)
     return OwnedPartition(tp, thread_id="c-0", sink=stream, offset=offset, fetch_bytes=1024)
 

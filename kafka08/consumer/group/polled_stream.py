@@ -1,8 +1,8 @@
 """PolledStream: the fetched sets of a KafkaConsumer, and its reader's position in them.
 
-It differs from a MemberStream in one way: only the reader's own thread revokes partitions. Another
-thread that needs the reader uses `call`; the reader then returns to its consumer between two
-messages, and the consumer does the work in the reader's thread.
+Only the reader's own thread revokes partitions, so it needs no fence. Another thread that needs the
+reader uses `call`; the reader then returns to its consumer between two messages, and the consumer
+does the work in the reader's thread.
 
 *Finished.* Messages that were returned are unfinished until `finish`: those of a poll, a batch, or
 the one message of an iteration. `positions` are behind them.
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from kafka08.consumer.fetching.batch import BatchLimits, MessageBatch
 from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
-from kafka08.consumer.fetching.stream import UNREADABLE, MemberStream
+from kafka08.consumer.fetching.stream import UNREADABLE, FetchedStream
 from kafka08.consumer.group.deserializers import Deserializer
 from kafka08.errors import DeserializationFailed, KafkaError
 from kafka08.kernel import MessageAndMetadata, MessageIterator
@@ -29,17 +29,7 @@ Message = MessageAndMetadata[Any, Any]
 T = TypeVar("T")
 
 
-class AlwaysOpen:
-    """The Supervisor of a stream whose partitions only the reader's thread revokes."""
-
-    def deadline(self) -> float:
-        return inf
-
-    def stall(self) -> tuple[int, KafkaError | None]:
-        return 0, None
-
-
-class PolledStream(MemberStream):
+class PolledStream(FetchedStream):
     """The reader is the thread that uses the consumer; any thread may `call`.
 
     is_called   the reader shall return to its consumer, which clears this first
@@ -55,13 +45,7 @@ class PolledStream(MemberStream):
         value_deserializer: Deserializer | None,
         on_room: Callable[[], None],
     ) -> None:
-        super().__init__(
-            supervisor=AlwaysOpen(),
-            runtime=runtime,
-            fetch_bytes=fetch_bytes,
-            on_room=on_room,
-            timestamps=True,
-        )
+        super().__init__(runtime=runtime, fetch_bytes=fetch_bytes, on_room=on_room, timestamps=True)
         self.is_called = False
         self.polls = 0
         self._deserializers = (key_deserializer, value_deserializer)
@@ -122,7 +106,7 @@ class PolledStream(MemberStream):
         return taken or None
 
     def take_batch(self, limits: BatchLimits, give_up_at: float) -> MessageBatch | None:
-        """A batch as MemberStream.batches yields it; None as in `take`."""
+        """A batch within these limits; None as in `take`."""
         self._iterated = None
         before = self._batch
         try:
@@ -219,6 +203,9 @@ class PolledStream(MemberStream):
         return True
 
     # -------------------------------------------------------------------------------- its parts
+
+    def _fence(self) -> None:
+        """Does nothing: the caller is the reader."""
 
     @property
     def _is_reader(self) -> bool:

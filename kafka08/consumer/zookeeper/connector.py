@@ -25,7 +25,7 @@ from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.consumer.fetching.fetcher import response_bytes_max
 from kafka08.consumer.fetching.fetcher_manager import FetcherManager
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
-from kafka08.consumer.fetching.stream import Decoder, MemberStream
+from kafka08.consumer.fetching.stream import Decoder
 from kafka08.consumer.subscription import (
     FilterSubscription,
     StaticSubscription,
@@ -36,6 +36,7 @@ from kafka08.consumer.zookeeper.assignors import Assignment
 from kafka08.consumer.zookeeper.config import ConsumerConfig
 from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
 from kafka08.consumer.zookeeper.member_storage import MemberStorage
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
 from kafka08.consumer.zookeeper.rebalancer import Event, Rebalancer

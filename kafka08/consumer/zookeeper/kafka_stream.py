@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from kafka08.consumer.fetching.batch import Batches, BatchLimits
-from kafka08.consumer.fetching.stream import MemberStream
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.kernel import MessageAndMetadata
 from kafka08.lifecycle import ProcessBound
 from kafka08.structs import TopicPartition

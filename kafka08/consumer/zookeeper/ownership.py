@@ -13,8 +13,8 @@ from typing import Final
 
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.consumer.fetching.owned_partition import OwnedPartition, Sink
-from kafka08.consumer.fetching.stream import MemberStream
 from kafka08.consumer.zookeeper.assignors import Assignment
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.consumer.zookeeper.offset_store import Offsets, OffsetStore
 from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.errors import KafkaError

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kafka08.consumer.fetching.stream import MemberStream
 from kafka08.consumer.zookeeper.assignors import Assignment
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.listing import some_of
 from kafka08.runtime import ClientRuntime, Event
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.consumer.fetching.batch import MessageBatch
-from kafka08.consumer.fetching.stream import MemberStream
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 from kafka08.protocol import message_set
 from kafka08.runtime.threads import THREADS

@@ -20,8 +20,8 @@ from kafka08.consumer.fetching.fetcher import (
     response_bytes_max,
 )
 from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
-from kafka08.consumer.fetching.stream import MemberStream
 from kafka08.consumer.zookeeper.config import ConsumerConfig
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.errors import (
     ConsumerTimeout,
     InvalidMessage,

@@ -11,8 +11,8 @@ from kafka08.consumer.fetching import fetcher_manager
 from kafka08.consumer.fetching.fetcher import PartitionFetcher
 from kafka08.consumer.fetching.fetcher_manager import FetcherManager
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
-from kafka08.consumer.fetching.stream import MemberStream
 from kafka08.consumer.zookeeper.config import ConsumerConfig
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition
 from tests.consumer.streams import AllIsWell, partition_of

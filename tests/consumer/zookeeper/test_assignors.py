@@ -15,9 +15,7 @@ from kafka08.errors import ConsumerRebalanceFailed
 from kafka08.structs import TopicPartition
 from kafka08.zk.nodes import decode_consumer
 
-CAPTURED = json.loads(
-    (Path(__file__).parents[2] / "data" / "assignment-0.8.2.2.json").read_text()
-)
+CAPTURED = json.loads((Path(__file__).parents[2] / "data" / "assignment-0.8.2.2.json").read_text())
 PARTITIONS = {"tt": list(range(7)), "uu": list(range(5))}
 
 topics = st.dictionaries(

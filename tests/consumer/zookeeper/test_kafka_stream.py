@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, assert_type
 import pytest
 
 from kafka08.consumer import ConsumerConnector, KafkaStream, MessageAndMetadata, SimpleConsumer
-from kafka08.consumer.fetching.stream import MemberStream
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.errors import ConsumerTimeout
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition

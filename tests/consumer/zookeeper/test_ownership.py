@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
-from kafka08.consumer.fetching.stream import MemberStream
 from kafka08.consumer.zookeeper import ownership
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.consumer.zookeeper.ownership import Ownership
 from kafka08.consumer.zookeeper.session import SessionGate

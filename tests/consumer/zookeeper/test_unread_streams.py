@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from kafka08.consumer.fetching.stream import MemberStream
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.consumer.zookeeper.unread_streams import StreamKey, UnreadStreams
 from kafka08.errors import ConsumerTimeout
 from kafka08.runtime.threads import THREADS

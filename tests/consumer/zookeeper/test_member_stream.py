@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafka08.consumer.fetching.owned_partition import Chunk
-from kafka08.consumer.fetching.stream import MemberStream
+from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.errors import (
     ConsumerRebalanceFailed,
     ConsumerTimeout,
@@ -319,7 +319,7 @@ def test_a_slow_decoder_blocks_no_fetcher(
 ) -> None:
     """A slow decoder does not block fetchers, and blocks close() for at most FENCE_TIMEOUT_S, at
     the first message of a set too."""
-    monkeypatch.setattr("kafka08.consumer.fetching.stream.FENCE_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("kafka08.consumer.zookeeper.member_stream.FENCE_TIMEOUT_S", 0.01)
     entered, go = threading.Event(), threading.Event()
 
     def decode(value: bytes) -> bytes:
