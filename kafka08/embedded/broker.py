@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import kafka08
 from kafka08.config import escape_property
 from kafka08.embedded.broker_state import BrokerState, Condition
 from kafka08.embedded.directories import make_directory
+from kafka08.embedded.fork_server import ForkedProcess
 from kafka08.embedded.guard import Guard
-from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import KafkaError
 from kafka08.structs import Broker
 
@@ -69,14 +66,12 @@ class EmbeddedBroker:
         self._condition: Condition = "stopped"
         self._since = time.time()
         self._properties = directory / PROPERTIES
-        source = str(Path(kafka08.__file__).parent.parent)
-        path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
-        self.process = ManagedProcess(
+        self.process = ForkedProcess(
             f"broker {broker_id}",
-            [sys.executable, "-P", "-m", "kafka08.broker.process.main", str(self._properties)],
+            "broker",
+            [str(self._properties)],
             log=directory / "server.log",
             guard=guard,
-            environ={**os.environ, "PYTHONPATH": path},
         )
 
     @property

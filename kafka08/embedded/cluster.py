@@ -3,8 +3,8 @@
     with EmbeddedCluster(brokers=3) as cluster:
         admin = AdminClient(zookeeper=cluster.zookeeper.connect_string)
 
-For tests, the demo and `kafka08 up`. All processes start at the same time; brokers wait for
-ZooKeeper. However this process ends, its child processes end too (guard.py).
+For tests, the demo and `kafka08 up`. However this process ends, its child processes end too
+(guard.py).
 
 Each fault is one line; `heal` undoes all of them:
 
@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from kafka08.admin.client import AdminClient
-from kafka08.client.cluster import ClusterClient
-from kafka08.client.metadata import ClusterMetadata
 from kafka08.embedded.broker import ALL_INTERFACES, LISTENER_KEYS, PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.elections import ended_elections, held_elections
 from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
+from kafka08.embedded.fork_server import warm
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
@@ -38,6 +37,8 @@ from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.levels import LEVELS, NEWEST
 from kafka08.lifecycle import Startable
+from kafka08.network.connection import Connection
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -49,7 +50,8 @@ logger = logging.getLogger(__name__)
 START_SECONDS = 60.0
 TOPIC_SECONDS = 20.0
 PORT_ATTEMPTS = 4
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.005
+_TOPIC_POLL_SECONDS = 0.001
 
 ZooKeeperKind: TypeAlias = Literal["embedded", "java"]
 
@@ -155,19 +157,12 @@ class EmbeddedCluster(Startable):
 
         KafkaError, with the end of the log of the process that failed.
         """
-        self.zookeeper.begin_start()
+        warm()
+        self.zookeeper.start()
         with ExitStack() as held:
             if any(self._properties(number).parent.exists() for number in range(self._count)):
-                self.zookeeper.await_ready()
                 held.enter_context(self._elections_held())
             self._start_brokers()
-            connect = self.zookeeper.connect_string
-            self.zookeeper.await_ready()
-            if self.zookeeper.connect_string != connect:
-                logger.warning("ZooKeeper's port was taken; starting the brokers again")
-                for broker in self.brokers:
-                    broker.kill()
-                self._start_brokers()
             self._await_first_registration()
         self.await_ready()
 
@@ -323,6 +318,10 @@ class EmbeddedCluster(Startable):
         return process.running and not process.is_paused
 
     def _stop_brokers(self) -> None:
+        if self._temporary:  # nothing of them stays
+            for broker in self.brokers:
+                broker.kill()
+            return
         for broker in self.brokers:
             broker.begin_stop()
         for broker in self.brokers:
@@ -347,12 +346,14 @@ class EmbeddedCluster(Startable):
         use it at once."""
         with AdminClient(self.zookeeper.connect_string) as admin:
             admin.create_topic(name, partitions, replication_factor, config)
-            admin.await_leaders(name, int(TOPIC_SECONDS * 1000))
         deadline = time.monotonic() + TOPIC_SECONDS
         for broker in self.brokers:
-            while broker.expected_running and not _leads(broker, name, partitions):
-                self._check_start([broker], deadline, TOPIC_SECONDS)
-                time.sleep(_POLL_SECONDS)
+            if not broker.expected_running:
+                continue
+            with _connection_to(broker) as connection:
+                while not _leads(connection, name, partitions):
+                    self._check_start([broker], deadline, TOPIC_SECONDS)
+                    time.sleep(_TOPIC_POLL_SECONDS)
 
     def leader_of(self, topic: str, partition: int = 0) -> EmbeddedBroker:
         """The broker that leads the partition. KafkaError without a leader."""
@@ -539,24 +540,31 @@ def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
 
 def _knows(broker: EmbeddedBroker, expected: set[tuple[int, int]]) -> bool:
     """Whether this broker responds, with the `expected` ids and ports in its list of brokers."""
-    try:
-        return expected <= {(known.id, known.port) for known in _ask(broker).brokers.values()}
-    except KafkaError:
+    with _connection_to(broker) as connection:
+        known = _metadata(connection)
+    if known is None:
         return False
+    return expected <= {(other.broker_id, other.port) for other in known.brokers}
 
 
-def _leads(broker: EmbeddedBroker, topic: str, partitions: int) -> bool:
+def _leads(connection: Connection, topic: str, partitions: int) -> bool:
     """Whether the broker returns a leader for each of the topic's partitions."""
-    try:
-        known = _ask(broker, topic).partitions(topic)
-    except KafkaError:
+    known = _metadata(connection)
+    if known is None:
         return False
-    return len(known) == partitions and all(p.leader != NO_LEADER for p in known)
+    found = [p for of in known.topics if of.topic == topic for p in of.partitions]
+    return len(found) == partitions and all(p.leader != NO_LEADER for p in found)
 
 
-def _ask(broker: EmbeddedBroker, *topics: str) -> ClusterMetadata:
-    client = ClusterClient([(broker.host, broker.port)], client_id="kafka08-embedded")
+def _metadata(connection: Connection) -> MetadataResponse | None:
+    """The metadata that this very broker has; None if it does not respond."""
     try:
-        return client.refresh(topics)
-    finally:
-        client.close()
+        response = connection.send(MetadataRequest(None))
+    except KafkaError:
+        return None
+    assert isinstance(response, MetadataResponse)
+    return response
+
+
+def _connection_to(broker: EmbeddedBroker) -> Connection:
+    return Connection(broker.host, broker.port, client_id="kafka08-embedded")

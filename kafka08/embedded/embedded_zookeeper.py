@@ -8,17 +8,18 @@ not: for data that must last there is `ZooKeeperServer`.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from kafka08.config import escape_property
+from kafka08.embedded.fork_server import ForkedProcess
 from kafka08.embedded.guard import Guard
+from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.zookeeper_process import (
     DATA,
     JOURNAL,
     MAX_SESSION_MS,
+    NAME,
     TICK_MS,
     ZooKeeperProcess,
 )
@@ -82,12 +83,8 @@ class EmbeddedZooKeeper(ZooKeeperProcess):
             raise ZooKeeperError(f"ZooKeeper at {self.connect_string}: {response['error']}")
         return response
 
-    def _command(self, attempt: int) -> Sequence[str]:
-        return [
-            sys.executable,
-            "-P",
-            "-m",
-            "kafka08.zk.server",
+    def _make_process(self, attempt: int, log: Path, guard: Guard) -> ManagedProcess:
+        arguments = [
             f"--host={self.host}",
             f"--port={self.port}",
             f"--data-dir={self._directory}",
@@ -95,6 +92,7 @@ class EmbeddedZooKeeper(ZooKeeperProcess):
             f"--max-session-ms={MAX_SESSION_MS}",
             *(["--any-address"] if self._any_address else []),
         ]
+        return ForkedProcess(NAME, "zookeeper", arguments, log=log, guard=guard)
 
     def _config_text(self) -> str:
         return (

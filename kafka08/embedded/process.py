@@ -7,12 +7,26 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO, Protocol
 
 from kafka08.embedded.guard import Guard
 from kafka08.lifecycle import ProcessBound
 
 EXCERPT_LINES = 25
 STOP_SECONDS = 20.0
+
+
+class Started(Protocol):
+    """A process, as `subprocess.Popen` has it."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+
+    def send_signal(self, sig: int, /) -> None: ...
 
 
 class ManagedProcess(ProcessBound):
@@ -35,7 +49,7 @@ class ManagedProcess(ProcessBound):
         self.log = log
         self._guard = guard
         self._environ = dict(os.environ if environ is None else environ)
-        self._popen: subprocess.Popen[bytes] | None = None
+        self._started: Started | None = None
         self._exit_code: int | None = None
         self._stopping = False
         self.is_paused = False
@@ -43,35 +57,39 @@ class ManagedProcess(ProcessBound):
     @property
     def pid(self) -> int | None:
         """The process id; None unless it runs, since the id may be reused then."""
-        return self._popen.pid if self._popen is not None and self.running else None
+        return self._started.pid if self._started is not None and self.running else None
 
     @property
     def running(self) -> bool:
-        return self._popen is not None and self._popen.poll() is None
+        return self._started is not None and self._started.poll() is None
 
     @property
     def exit_code(self) -> int | None:
         """Its exit code; None while it runs or before the first start."""
-        return self._exit_code if self._popen is None else self._popen.poll()
+        return self._exit_code if self._started is None else self._started.poll()
 
     def start(self) -> None:
         """Start it; returns at once."""
         assert not self.running, f"{self.name} runs already"
-        if self._popen is not None:
+        if self._started is not None:
             self._reap()
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
-            self._popen = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=self._environ,
-            )
+            self._started = self._launch(output)
         self.is_paused = False
         self._stopping = False
-        self._guard.add(self._popen.pid)
+        self._guard.add(self._started.pid)
+
+    def _launch(self, output: IO[bytes]) -> Started:
+        """Start a process of its own session, whose stdout and stderr are `output`."""
+        return subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=self._environ,
+        )
 
     def stop(self, timeout: float = STOP_SECONDS) -> int | None:
         """SIGTERM, then SIGKILL after `timeout` seconds; returns the exit code. Resumes it first if
@@ -88,10 +106,10 @@ class ManagedProcess(ProcessBound):
             self._signal(signal.SIGCONT)
 
     def finish_stop(self, timeout: float = STOP_SECONDS) -> int | None:
-        if self._popen is None:
+        if self._started is None:
             return self._exit_code
         try:
-            self._popen.wait(timeout)
+            self._started.wait(timeout)
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
         return self._reap()
@@ -100,7 +118,7 @@ class ManagedProcess(ProcessBound):
         """SIGKILL: it ends without cleaning up."""
         if self.running:
             self._signal(signal.SIGKILL)
-        if self._popen is not None:
+        if self._started is not None:
             self._reap()
 
     def pause(self) -> None:
@@ -139,12 +157,12 @@ class ManagedProcess(ProcessBound):
         return f"{self.name} {state}; the end of {self.log}:\n{self.log_excerpt()}"
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._popen is not None:
-            self._popen.send_signal(number)
+        if self._started is not None:
+            self._started.send_signal(number)
 
     def _reap(self) -> int:
-        assert self._popen is not None
-        self._exit_code = self._popen.wait()
-        self._guard.drop(self._popen.pid)
-        self._popen = None
+        assert self._started is not None
+        self._exit_code = self._started.wait()
+        self._guard.drop(self._started.pid)
+        self._started = None
         return self._exit_code

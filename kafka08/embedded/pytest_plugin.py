@@ -62,6 +62,15 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Import brokers in the background as soon as it is known that a test needs them."""
+    if session.config.option.collectonly or not any(map(uses_cluster, session.items)):
+        return
+    from kafka08.embedded.fork_server import warm
+
+    warm()
+
+
 @pytest.fixture(scope="session")
 def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
     """ZooKeeper and brokers for the session, with networks that can be cut. Each worker of
@@ -169,7 +178,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         yield
 
 
-def uses_cluster(item: pytest.Item) -> bool:
+def uses_cluster(item: pytest.Item | pytest.Collector) -> bool:
     fixtures: Any = getattr(item, "fixturenames", ())
     return "kafka08_cluster" in fixtures
 

@@ -7,17 +7,18 @@ server, not an ensemble, for a cluster on one machine whose data is to last.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from kafka08.config import escape_property
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java, zookeeper_classpath
+from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.zookeeper_process import (
     DATA,
     JOURNAL,
     MAX_SESSION_MS,
+    NAME,
     TICK_MS,
     ZooKeeperProcess,
 )
@@ -57,10 +58,10 @@ class ZooKeeperServer(ZooKeeperProcess):
         super().__init__(data_dir, port, host, preferred_port=preferred_port, guard=guard)
         self._durable = not self._temporary if durable is None else durable
 
-    def _command(self, attempt: int) -> Sequence[str]:
+    def _make_process(self, attempt: int, log: Path, guard: Guard) -> ManagedProcess:
         # The first attempt logs nothing and is fast; a later one logs why it fails.
         classpath = zookeeper_classpath(logging=attempt > 0)
-        return [
+        command = [
             str(find_java()),
             *_JVM_FLAGS,
             f"-Dzookeeper.forceSync={'yes' if self._durable else 'no'}",
@@ -69,6 +70,9 @@ class ZooKeeperServer(ZooKeeperProcess):
             "org.apache.zookeeper.server.ZooKeeperServerMain",
             str(self._config),
         ]
+        # In UTF-8 Java decodes paths.
+        environ = {**os.environ, "LC_ALL": "C.UTF-8"}
+        return ManagedProcess(NAME, command, log=log, guard=guard, environ=environ)
 
     def _config_text(self) -> str:
         return (
@@ -84,9 +88,6 @@ class ZooKeeperServer(ZooKeeperProcess):
     @property
     def _served_directory(self) -> Path:
         return self._directory / DATA
-
-    def _environ(self) -> Mapping[str, str]:
-        return {**os.environ, "LC_ALL": "C.UTF-8"}  # in which Java decodes paths
 
     @classmethod
     def has_data_in(cls, directory: Path) -> bool:

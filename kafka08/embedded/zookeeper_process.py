@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -22,6 +20,7 @@ from kafka08.lifecycle import Startable
 
 START_SECONDS: Final = 30.0
 ATTEMPTS: Final = 4
+NAME: Final = "ZooKeeper"
 TICK_MS: Final = 500
 """The minimum of a session timeout is two ticks."""
 MAX_SESSION_MS: Final = 60_000
@@ -67,8 +66,8 @@ class ZooKeeperProcess(Startable):
         self._process: ManagedProcess | None = None
 
     @abstractmethod
-    def _command(self, attempt: int) -> Sequence[str]:
-        """The command that serves at `port`; `attempt` counts from 0. Called once `zoo.cfg` is
+    def _make_process(self, attempt: int, log: Path, guard: Guard) -> ManagedProcess:
+        """The process that serves at `port`; `attempt` counts from 0. Called once `zoo.cfg` is
         written."""
 
     @abstractmethod
@@ -79,9 +78,6 @@ class ZooKeeperProcess(Startable):
     @abstractmethod
     def _served_directory(self) -> Path:
         """The directory that the server itself names, in `conf`."""
-
-    def _environ(self) -> Mapping[str, str]:
-        return os.environ
 
     @classmethod
     @abstractmethod
@@ -172,13 +168,7 @@ class ZooKeeperProcess(Startable):
         assert self._guard is not None
         if self._process is not None:
             self._process.kill()
-        self._process = ManagedProcess(
-            "ZooKeeper",
-            self._command(attempt),
-            log=self._log,
-            guard=self._guard,
-            environ=self._environ(),
-        )
+        self._process = self._make_process(attempt, self._log, self._guard)
         self._process.start()
 
     def _earlier_port(self) -> int:

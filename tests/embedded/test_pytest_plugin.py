@@ -82,6 +82,32 @@ def test_each_test_gets_a_new_topic_and_a_healed_cluster(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("argument", "options", "started"),
+    [("kafka08_cluster", (), 2), ("", (), 0), ("kafka08_cluster", ("--collect-only",), 0)],
+)
+def test_brokers_are_imported_while_other_tests_run(
+    argument: str, options: tuple[str, ...], started: int, tmp_path: Path
+) -> None:
+    """The fork servers start when a collected test needs a cluster, and for no other reason."""
+    (tmp_path / "conftest.py").write_text(
+        "from kafka08.embedded import fork_server\n"
+        "def pytest_sessionfinish():\n"
+        "    print('started:', len(fork_server._current))\n"
+    )
+    source = f"""
+        import pytest
+
+        def test_other():
+            pytest.exit("enough")
+
+        def test_it({argument}):
+            pass
+        """
+    result = run(tmp_path, source, *options)
+    assert f"started: {started}" in result.stdout
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ("partitions='x'", "partitions='x' is not a number; give 1 or more"),

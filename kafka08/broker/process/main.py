@@ -27,8 +27,8 @@ MIDDLE_GENERATION = 1
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and run."""
+def main(arguments: Sequence[str] | None = None, *, is_patched: bool = False) -> int:
+    """Parse the command line and run. is_patched: `import_broker` was called before."""
     # Not above: nothing that takes time is imported before the signals are held.
     import argparse
 
@@ -48,18 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)  # noqa: T201 - there is no logging yet
         return 2
-    return run(properties)
+    return run_patched(properties) if is_patched else run(properties)
 
 
 def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     """Be a broker until SIGTERM, SIGINT or SIGHUP; the exit status. Patches this process for
     gevent. A signal that was held before (stop_signals.py) ends it before it starts."""
-    # Before anything below is imported: it takes the patched modules for granted.
-    from kafka08.broker.process.descriptors import raise_descriptor_limit
-    from kafka08.broker.process.memory import keep_freed_memory
     from kafka08.extras import missing_extra
 
     try:
+        # Before anything else of a broker is imported: it takes the patched modules for granted.
         from kafka08.runtime.greenlets import patch_process
     except ModuleNotFoundError as error:
         if (missing := missing_extra(error)) is None:
@@ -67,23 +65,33 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
         print(f"a broker cannot start: {missing}", file=sys.stderr)  # noqa: T201 - no logging yet
         return 1
     patch_process()
-    keep_freed_memory()
-    raise_descriptor_limit()
-    limit = set_up_logging(log_level)
-
-    return run_patched(properties, limit)
+    return run_patched(properties, log_level)
 
 
-def run_patched(properties: Mapping[str, str], limit: LineLimit) -> int:
+def import_broker() -> None:
+    """Patch this process and import all of a broker, without an event loop or a thread: processes
+    that are forked from it can be brokers."""
+
+    from kafka08.runtime.greenlets import patch_process
+
+    patch_process()
+
+
+def run_patched(properties: Mapping[str, str], log_level: str = "info") -> int:
     """`run` in a process that is patched."""
     import gc
     import logging
 
+    from kafka08.broker.process.descriptors import raise_descriptor_limit
+    from kafka08.broker.process.memory import keep_freed_memory
     from kafka08.broker.process.server import KafkaServer
     from kafka08.broker.settings.config import BrokerConfig
     from kafka08.errors import ConfigError, KafkaError
     from kafka08.runtime.greenlets import GeventRuntime
 
+    keep_freed_memory()
+    raise_descriptor_limit()
+    limit = set_up_logging(log_level)
     logger = logging.getLogger("kafka.Kafka")
     try:
         config = BrokerConfig(properties)

@@ -10,9 +10,11 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from kafka08.stop_signals import stop_was_requested
 from kafka08.zk.model.server import Server
 from kafka08.zk.server.driver import Driver, instant, listen
 from kafka08.zk.server.journal import Journal
@@ -20,13 +22,15 @@ from kafka08.zk.server.limits import NOT_LOOPBACK, WARNING, is_loopback
 from kafka08.zk.server.wire_server import Settings, WireServer
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Exits with 1 and a message on stderr if it cannot listen, with 2 for misuse."""
     options = _parser().parse_args(arguments)
     if not (options.any_address or is_loopback(options.host)):
         _fail(NOT_LOOPBACK.format(host=options.host))
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
+    if stop_was_requested():  # held in a process that was forked to be this one
+        sys.exit(0)
     _say(WARNING)
     try:
         listener = listen(options.host, options.port)
