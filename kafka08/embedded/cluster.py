@@ -32,11 +32,13 @@ from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
+from kafka08.embedded.reset import delete_all
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.levels import LEVELS, NEWEST
 from kafka08.lifecycle import Startable
+from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -49,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 TOPIC_SECONDS = 20.0
+RESET_SECONDS = 20.0
 PORT_ATTEMPTS = 4
 _POLL_SECONDS = 0.005
 _TOPIC_POLL_SECONDS = 0.001
@@ -68,6 +71,12 @@ DEFAULTS: dict[str, str] = {
     "api.level": str(NEWEST),
 }
 """The configuration of embedded brokers besides Kafka's defaults; `config` overrides it."""
+OF_TEMPORARY: dict[str, str] = {
+    # The first group of a cluster creates the offsets topic and `reset` deletes it, which takes a
+    # second for Kafka's 50 partitions. Data that lasts keeps its number.
+    "offsets.topic.num.partitions": "4",
+}
+"""The same for a cluster whose data is temporary."""
 
 
 class EmbeddedCluster(Startable):
@@ -108,7 +117,8 @@ class EmbeddedCluster(Startable):
         self._temporary = data_dir is None
         self.data_dir = _directory(data_dir)
         self._count = brokers
-        self._config = DEFAULTS | {key: str(value) for key, value in (config or {}).items()}
+        defaults = DEFAULTS | OF_TEMPORARY if self._temporary else DEFAULTS
+        self._config = defaults | {key: str(value) for key, value in (config or {}).items()}
         self._config["api.level"] = level
         self._guard = Guard(self.data_dir if self._temporary else None)
         self._ports = list(ports)
@@ -446,6 +456,26 @@ class EmbeddedCluster(Startable):
         if faulty:
             self.await_ready()
             self._session_ended = False
+
+    def reset(self) -> None:
+        """Make the cluster as new: heal it, and delete all topics, groups, offsets and overrides.
+        Brokers keep running, with their log files. KafkaError if topics are not gone in time."""
+        if self._config["delete.topic.enable"].lower() != "true":
+            raise ConfigError("delete.topic.enable: a reset needs true, the default of the cluster")
+        self.heal()
+        deadline = time.monotonic() + RESET_SECONDS
+
+        def pause(left: list[str]) -> None:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise KafkaError(
+                    f"not deleted after {RESET_SECONDS:.0f} s: {some_of(left)}. See the log of the "
+                    "controller"
+                )
+            time.sleep(_TOPIC_POLL_SECONDS)
+
+        with ZkClient(self.zookeeper.connect_string) as zk:
+            delete_all(zk, pause)
 
     def _broker(self, broker: EmbeddedBroker | int) -> EmbeddedBroker:
         """The broker, which may be given by its id. KafkaError if there is none of that id."""
