@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +31,9 @@ REPLICAS_MAX: Final = 3
 TOPIC_OPTIONS: Final = ("partitions", "replication_factor", "config")
 """The arguments of the marker kafka08_topic, in order."""
 
+CLUSTER: Final = "kafka08_cluster"
+"""The fixture."""
+
 _CLUSTER: Final = pytest.StashKey["EmbeddedCluster"]()
 _MARKS: Final = pytest.StashKey[dict[Path, int]]()
 _TOPICS: Final = pytest.StashKey[int]()
@@ -39,6 +42,9 @@ _TOPICS: Final = pytest.StashKey[int]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("kafka08_brokers", "brokers of kafka08_cluster", default="3")
     parser.addini("kafka08_level", "the release that they speak as, such as 0.8.2", default="")
+    parser.addini(
+        "kafka08_levels", "the releases with each of which each test of a cluster runs", type="args"
+    )
     parser.addini(
         "kafka08_config", "KEY=VALUE lines: configuration of its brokers", type="linelist"
     )
@@ -50,16 +56,37 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"kafka08_brokers: {brokers!r} is not a number of brokers; give 1 or more"
         )
-    if level := config.getini("kafka08_level"):
-        from kafka08.levels import LEVELS
-
-        if level not in LEVELS:
-            raise pytest.UsageError(f"kafka08_level: {level!r} is not one of {', '.join(LEVELS)}")
+    level, levels = config.getini("kafka08_level"), config.getini("kafka08_levels")
+    if level and levels:
+        raise pytest.UsageError("kafka08_level and kafka08_levels: give one of them")
+    for key, given in (("kafka08_level", [level] if level else []), ("kafka08_levels", levels)):
+        if fault := fault_of_levels(given):
+            raise pytest.UsageError(f"{key}: {fault}")
+    config.addinivalue_line(
+        "markers",
+        "kafka08_levels(level, ...): run the test with a cluster of each of these levels, such as "
+        "0.8.2, instead of those of the configuration",
+    )
     config.addinivalue_line(
         "markers",
         "kafka08_topic(partitions=1, replication_factor=min(3, brokers), config=None): "
         "options of the topic that the fixture kafka08_topic creates",
     )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test of a cluster once for each level of its marker, else of `kafka08_levels`."""
+    if CLUSTER not in metafunc.fixturenames:
+        return
+    levels = metafunc.config.getini("kafka08_levels")
+    if (marker := metafunc.definition.get_closest_marker("kafka08_levels")) is not None:
+        levels = list(marker.args)
+        fault = "give levels alone" if marker.kwargs or not levels else fault_of_levels(levels)
+        if fault:
+            where = f"@pytest.mark.{marker.name} of {metafunc.definition.nodeid}"
+            pytest.fail(f"{where}: {fault}", pytrace=False)
+    if levels:
+        metafunc.parametrize(CLUSTER, levels, indirect=True, scope="session")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -73,9 +100,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
-    """ZooKeeper and brokers for the session, with networks that can be cut. Each worker of
-    pytest-xdist has its own, so that the faults of one do not affect the tests of another. It is
-    healed after each test that used it."""
+    """ZooKeeper and brokers for the session (one for each level), with networks that can be cut.
+    Each worker of pytest-xdist has its own, so that the faults of one do not affect the tests of
+    another. It is healed after each test that used it."""
     # Not at the top: every pytest run of an environment with kafka08 loads this module.
     from kafka08.config import parse_overrides
     from kafka08.embedded.cluster import EmbeddedCluster
@@ -84,7 +111,7 @@ def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]
     config = request.config
     brokers = int(config.getini("kafka08_brokers"))
     keys = parse_overrides(config.getini("kafka08_config"))
-    level = config.getini("kafka08_level") or None
+    level = getattr(request, "param", None) or config.getini("kafka08_level") or None
     started = EmbeddedCluster(brokers, keys, level=level, cuttable=True)
     try:
         with started as cluster:
@@ -120,6 +147,18 @@ def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedClust
     options.setdefault("replication_factor", min(REPLICAS_MAX, len(kafka08_cluster.brokers)))
     kafka08_cluster.create_topic(name, **options)
     return name
+
+
+def fault_of_levels(levels: Sequence[object]) -> str | None:
+    """What is wrong with a list of levels."""
+    if not levels:
+        return None
+    from kafka08.levels import LEVELS
+
+    for level in levels:
+        if level not in LEVELS:
+            return f"{level!r} is not one of {', '.join(LEVELS)}"
+    return "a level is given twice" if len(set(levels)) < len(levels) else None
 
 
 def topic_options(marker: pytest.Mark) -> dict[str, Any]:
@@ -180,7 +219,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 
 def uses_cluster(item: pytest.Item | pytest.Collector) -> bool:
     fixtures: Any = getattr(item, "fixturenames", ())
-    return "kafka08_cluster" in fixtures
+    return CLUSTER in fixtures
 
 
 def sizes_of_logs(cluster: EmbeddedCluster) -> dict[Path, int]:

@@ -205,7 +205,7 @@ def test_an_invalid_level_is_misuse(tmp_path: Path) -> None:
     """The error lists the levels, and comes before anything starts."""
     result = run(tmp_path, "def test_it(): pass", "-o", "kafka08_level=0.10.1")
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
-    expected = "ERROR: kafka08_level: '0.10.1' is not one of 0.8.2, 0.9.0, 0.10.2"
+    expected = "ERROR: kafka08_level: '0.10.1' is not one of 0.8.2, "
     assert expected in result.stderr
     test = "def test_it(kafka08_cluster): pass"
     keys = ("-o", "kafka08_level=0.9.0", "-o", "kafka08_config=api.level=0.8.2")
@@ -275,3 +275,89 @@ def test_the_plugin_imports_no_client() -> None:
     ours = {name for name in loaded if name.startswith("kafka08")}
     assert ours == {"kafka08", "kafka08.embedded", "kafka08.embedded.pytest_plugin"}
     assert not {"kazoo", "gevent", "click"}.intersection(loaded)
+
+
+def test_one_test_runs_at_several_levels(tmp_path: Path) -> None:
+    """The marker goes before the ini key; one cluster for each level serves all its tests."""
+    (tmp_path / "pytest.ini").write_text(INI + "kafka08_levels = 0.9.0 0.10.2\n")
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent(
+            """
+            import pytest
+            from kafka08.network.connection import Connection
+            from kafka08.protocol.api_versions import ApiVersionsRequest
+
+            seen = []
+
+            def level(cluster):
+                [line] = [l for l in (cluster.data_dir / "broker-0" / "server.properties")
+                          .read_text().splitlines() if l.startswith("api.level=")]
+                seen.append((id(cluster), line[10:]))
+                return line[10:]
+
+            @pytest.mark.kafka08_levels("0.8.2", "0.10.2")
+            def test_marked(kafka08_cluster, kafka08_topic, request):
+                assert level(kafka08_cluster) == request.node.callspec.params["kafka08_cluster"]
+
+            def test_plain(kafka08_cluster, kafka08_topic, request):
+                assert level(kafka08_cluster) in ("0.9.0", "0.10.2")
+
+            def test_without():
+                assert 4 == len(seen)
+                assert 3 == len(set(seen))
+            """
+        )
+    )
+    command = [*COMMAND, "-v"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environ(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert "5 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("'0.10.1'", "'0.10.1' is not one of 0.8.2, 0.9.0, 0.10.2"),
+        ("'0.8.2', '0.8.2'", "a level is given twice"),
+        ("", "give levels alone"),
+        ("levels='0.8.2'", "give levels alone"),
+    ],
+)
+def test_a_wrong_level_of_the_marker_is_named(arguments: str, says: str, tmp_path: Path) -> None:
+    """At collection, before anything starts."""
+    result = run(
+        tmp_path,
+        f"""
+        import pytest
+
+        @pytest.mark.kafka08_levels({arguments})
+        def test_it(kafka08_cluster):
+            pass
+        """,
+    )
+    assert f"@pytest.mark.kafka08_levels of test_it.py::test_it: {says}" in result.stdout
+    assert "1 error" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("kafka08_levels = 0.8.2 1.0", "kafka08_levels: '1.0' is not one of"),
+        ("kafka08_levels = 0.8.2\nkafka08_level = 0.9.0", "give one of them"),
+    ],
+)
+def test_wrong_levels_of_the_configuration_are_named(lines: str, says: str, tmp_path: Path) -> None:
+    """A usage error, as for any wrong key."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{lines}\n")
+    done = subprocess.run(
+        COMMAND, cwd=tmp_path, env=environ(), capture_output=True, text=True, check=False
+    )
+    assert says in done.stderr
+    assert 4 == done.returncode
