@@ -145,7 +145,7 @@ class RowWriter:
         if topic not in self._partition_counts:
             with self._options.settings.deadline(self._cluster.clock):
                 self._partition_counts[topic] = partition_count(
-                    self._cluster, topic, self._policy, self._clock
+                    self._cluster, topic, self._policy, self._cluster.clock
                 )
         return self._partition_counts[topic]
 
