@@ -150,7 +150,7 @@ def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedClust
 
 
 def fault_of_levels(levels: Sequence[object]) -> str | None:
-    """What is wrong with a list of levels."""
+    """The fault in a list of levels, if there is one."""
     if not levels:
         return None
     from kafka08.levels import LEVELS
