@@ -121,7 +121,8 @@ class Round:
         cluster.create_topic(self._topic, PARTITIONS, len(cluster.brokers))
         self._config = drawn_config(cluster.bootstrap, rng)
         ordered = self._config.max_in_flight_requests_per_connection == 1
-        self._history = History(ordered=ordered, repeats=True)
+        copies = self._config.retries + 1
+        self._history = History(ordered=ordered, copies=lambda _value: copies)
         self._faults: Counter[str] = Counter()
         self._late_reads = 0
 

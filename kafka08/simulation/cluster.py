@@ -142,6 +142,8 @@ class SimBroker:
         self.process: Process | None = None
         self.server: KafkaServer | None = None
         self.starts = 0
+        self._ends: dict[TopicPartition, int] = {}
+        """The log end offsets when the last process ended."""
         self.disk = SimDisk(self, hosts.random_of(f"disk-{broker_id}"))
         self.disk.make_directories(LOG_DIRECTORY)
         self.disk.sync_everything()
@@ -223,6 +225,14 @@ class SimBroker:
         manager = self._part("_replica_manager")
         return None if manager is None else manager.find(tp)
 
+    def log_end(self, tp: TopicPartition) -> int:
+        """The log end offset of a partition, also while the broker is down or starts; 0 without a
+        log."""
+        partition = self.partition(tp)
+        if partition is not None and partition.log is not None:
+            return partition.log.log_end_offset
+        return self._ends.get(tp, 0)
+
     def known_state(self, tp: TopicPartition) -> PartitionStateInfo | None:
         """The state of a partition as its metadata has it; None if it has none."""
         cache = self.metadata_cache()
@@ -253,6 +263,12 @@ class SimBroker:
         return START_WALL_MS if self.process is None else self.process.time_ms()
 
     def _end_of_process(self, silently: bool) -> None:
+        manager = getattr(self.server, "_replica_manager", None)
+        self._ends = {
+            partition.topic_partition: partition.log.log_end_offset
+            for partition in manager or ()
+            if partition.log is not None
+        } or self._ends  # a process that died early has not loaded its logs
         if silently and self._loses_writes:
             self.disk.power_fails()
         else:

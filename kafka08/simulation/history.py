@@ -11,16 +11,18 @@ Every value is sent at most once, so all messages differ. The rules (after jepse
 1. Lost: in the end each acknowledged value is at its offset.
 2. Changed: an offset never has two values, for any readers at any times.
 3. Vanished: a message that was read is there in the end.
-4. Repeated: no value is at two offsets; not checked if senders retry (`repeats`).
+4. Repeated: no value is at more offsets than its sender may have sent it (`copies`).
 5. Out of order: a sender's acknowledged offsets rise in the order of its sends (checked if
    `ordered`), and a reader's offsets rise.
-6. Invented: no value is in the log that was not sent.
+6. Skipped: a reader's offsets are all of them, from 0 on.
+7. Invented: no value is in the log that was not sent.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kafka08.structs import TopicPartition
@@ -41,11 +43,16 @@ class Event(NamedTuple):
 
 
 class History:
-    """Events in the order in which they were recorded, by any thread."""
+    """Events in the order in which they were recorded, by any thread.
 
-    def __init__(self, *, ordered: bool = True, repeats: bool = False) -> None:
+    copies   how often a value may have been stored: senders that retry store some again
+    """
+
+    def __init__(
+        self, *, ordered: bool = True, copies: Callable[[bytes], int] = lambda _value: 1
+    ) -> None:
         self._ordered = ordered
-        self._repeats = repeats
+        self._copies = copies
         self._lock = threading.Lock()
         self.acknowledgements: list[Event] = []
         self.reads: list[Event] = []
@@ -80,9 +87,10 @@ class History:
         return [
             *self._lost(final),
             *self._changed_or_vanished(final),
-            *([] if self._repeats else _repeated(final)),
+            *self._repeated(final),
             *(_out_of_order(self._in_order_of_sends(), "acknowledged") if self._ordered else []),
             *_out_of_order(self.reads, "read"),
+            *_skipped(self.reads),
             *self._invented(final),
         ]
 
@@ -120,6 +128,18 @@ class History:
                 problems.append(f"changed: {event}, is {last!r}")
         return problems
 
+    def _repeated(self, final: Final) -> list[str]:
+        problems = []
+        for tp, messages in final.items():
+            for value, count in Counter(messages.values()).items():
+                if count > 1 and count > self._copies(value):
+                    offsets = sorted(offset for offset, of in messages.items() if of == value)
+                    problems.append(
+                        f"repeated: {tp} {value!r} is at {count} offsets, {offsets[:3]} first, "
+                        f"but was sent {self._copies(value)} times at most"
+                    )
+        return problems
+
     def _invented(self, final: Final) -> list[str]:
         sent = {tp: set(values) for tp, values in self._unknown.items()}
         for event in self.acknowledgements:
@@ -132,16 +152,6 @@ class History:
         ]
 
 
-def _repeated(final: Final) -> list[str]:
-    problems = []
-    for tp, messages in final.items():
-        first: dict[bytes, int] = {}
-        for offset, value in sorted(messages.items()):
-            if first.setdefault(value, offset) != offset:
-                problems.append(f"repeated: {tp} {value!r} at {first[value]} and {offset}")
-    return problems
-
-
 def _out_of_order(events: list[Event], verb: str) -> list[str]:
     problems = []
     last: dict[tuple[str, TopicPartition], int] = {}
@@ -150,4 +160,15 @@ def _out_of_order(events: list[Event], verb: str) -> list[str]:
         if event.offset <= last.get(key, -1):
             problems.append(f"out of order: {event} {verb} after {last[key]}")
         last[key] = event.offset
+    return problems
+
+
+def _skipped(reads: list[Event]) -> list[str]:
+    problems = []
+    due: dict[tuple[str, TopicPartition], int] = {}
+    for event in reads:
+        key = (event.who, event.tp)
+        if event.offset > due.get(key, 0):
+            problems.append(f"skipped: {event} read, though {due.get(key, 0)} was next")
+        due[key] = event.offset + 1
     return problems

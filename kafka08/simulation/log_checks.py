@@ -7,8 +7,10 @@ after each new ISR: a follower that joins too early lacks messages for a few mil
    compared once a second and after truncations. The rest of a follower's log is compared in the
    end.
 4. No coordinator has an offset of the group before one whose commit to Kafka was acknowledged.
+5. A message that a producer was told is stored is in the logs of two brokers, if its topic has two
+   replicas: no later fault is needed to show that one of them lacks it.
 
-The checks read the memory of the brokers, between two of their steps. Rules 2 to 4 hold under the
+The checks read the memory of the brokers, between two of their steps. Rules 2 to 5 hold under the
 safe profile: under the classic one a log may lose messages.
 """
 
@@ -63,6 +65,7 @@ class Leader(NamedTuple):
 class LogChecks:
     """group          the name of the group of rule 4
     committed      its acknowledged offsets; changes during the run
+    replication_factor   of the producers' topic
     on_violation   called with a sentence that describes a violation
     """
 
@@ -75,8 +78,10 @@ class LogChecks:
         committed: Mapping[TopicPartition, int],
         on_violation: Callable[[str], object],
         *,
+        replication_factor: int,
         is_safe: bool,
     ) -> None:
+        self._replication_factor = replication_factor
         self._scheduler = scheduler
         self._zookeeper = zookeeper
         self._brokers = brokers
@@ -100,6 +105,15 @@ class LogChecks:
     def check_isrs(self) -> None:
         """Check whether all members of the ISRs have what they must have."""
         self._check(with_messages=False)
+
+    def check_stored(self, producer: str, tp: TopicPartition, offset: int) -> None:
+        """Rule 5: a producer with acks=all has just been told that a message is at this offset."""
+        having = [broker.host for broker in self._brokers if broker.log_end(tp) > offset]
+        if self._is_safe and len(having) < min(2, self._replication_factor):
+            self._on_violation(
+                f"{producer} was told that {tp} offset {offset} is stored, but only "
+                f"{' and '.join(having) or 'no broker'} has it"
+            )
 
     def forget(self, tp: TopicPartition) -> None:
         """Its topic is deleted: the next one of that name begins again."""

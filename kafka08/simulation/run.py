@@ -28,9 +28,9 @@ from kafka08.simulation.cluster import (
 from kafka08.simulation.controller_check import ControllerCheck
 from kafka08.simulation.faults import Faults
 from kafka08.simulation.group_history import GroupHistory
-from kafka08.simulation.history import History
 from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import GROUP, Deliveries, SimMember
+from kafka08.simulation.move_checks import MoveChecks
 from kafka08.simulation.network import Network
 from kafka08.simulation.plan import Plan, draw_plan
 from kafka08.simulation.recovery_conditions import (
@@ -48,14 +48,11 @@ from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.workload import (
     TIMEOUT_MS,
     TOPIC,
-    Observed,
     Reader,
     Target,
-    async_producer,
-    new_producer,
-    old_producer,
     read_partition,
 )
+from kafka08.simulation.writers import Observed, async_producer, new_producer, old_producer
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
 from kafka08.structs import TopicPartition
@@ -180,7 +177,7 @@ class Run:
             ADDRESS,
             [TopicPartition(TOPIC, number) for number in range(plan.partitions)],
         )
-        self.observed = Observed(History(ordered=plan.in_flight == 1, repeats=True))
+        self.observed = Observed(ordered=plan.in_flight == 1 or plan.retries == 0)
         self.readers: list[Reader] = []
         self.broken: list[str] = []
         """A sentence for each violation."""
@@ -207,8 +204,13 @@ class Run:
             GROUP,
             self.handed.committed_offsets,
             self._on_violation,
+            replication_factor=plan.replication_factor,
             is_safe=is_safe,
         )
+        self.observed.on_stored = log_checks.check_stored
+        zookeeper_checks.on_moves = MoveChecks(
+            self.scheduler, self.zookeeper, self.brokers, self._on_violation
+        ).check
         zookeeper_checks.on_state = log_checks.check_isrs
         zookeeper_checks.on_deleted = log_checks.forget
         self.members = [
@@ -388,11 +390,7 @@ class Run:
         values = {value for messages in final.values() for value in messages.values()}
         return [
             *self.observed.history.problems(final),
-            *(
-                f"lost: {value!r}, which the old producer was told is stored"
-                for value in self.observed.stored
-                if value not in values
-            ),
+            *self.observed.lost(values),
         ]
 
     def _has_committed(self, ends: dict[TopicPartition, int]) -> bool:

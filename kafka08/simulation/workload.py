@@ -1,21 +1,15 @@
-"""The clients of a run: each is a process that writes or reads, and records its messages."""
+"""The readers of a run, and what all its clients share. The writers are in `writers.py`, the
+members of the group in `members.py`."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError, OffsetOutOfRange
-from kafka08.producer.kafka_producer import KafkaProducer
-from kafka08.producer.kafka_producer_config import KafkaProducerConfig
-from kafka08.producer.old.config import ProducerConfig
-from kafka08.producer.old.producer import Producer
-from kafka08.producer.record import KeyedMessage, ProducerRecord, RecordMetadata
 from kafka08.simulation.history import History
 from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.structs import TopicPartition
@@ -26,23 +20,6 @@ POLL_SECONDS: Final = 0.05
 TIMEOUT_MS: Final = 4000
 FETCH_WAIT_MS: Final = 1000
 """A fetch is answered at once when there are messages; a shorter wait makes idle runs slow."""
-
-
-@dataclass
-class Observed:
-    """The sends and reads of all clients.
-
-    stored       values whose `send` of the old producer returned, which has no offsets
-    leftovers    a sentence for each buffer that a closed producer had not emptied
-    is_ending    whether writers must stop
-    """
-
-    history: History
-    stored: list[bytes] = field(default_factory=list)
-    leftovers: list[str] = field(default_factory=list)
-    is_ending: bool = False
-    writers: int = 0
-    """The number of writers that have not ended."""
 
 
 @dataclass(frozen=True)
@@ -56,133 +33,6 @@ class Target:
     @property
     def broker_list(self) -> str:
         return ",".join(f"{host}:{port}" for host, port in self.bootstrap)
-
-
-def new_producer(
-    runtime: SimClientRuntime,
-    target: Target,
-    observed: Observed,
-    *,
-    retries: int,
-    in_flight: int,
-    pause: float,
-) -> None:
-    """Write with a KafkaProducer until the run ends."""
-    config = KafkaProducerConfig(
-        {
-            "bootstrap.servers": target.broker_list,
-            "acks": "all",
-            "retries": retries,
-            "max.in.flight.requests.per.connection": in_flight,
-            "request.timeout.ms": TIMEOUT_MS,
-            "timeout.ms": TIMEOUT_MS // 2,
-            "max.block.ms": TIMEOUT_MS,
-            "linger.ms": runtime.random.choice([0, 5]),
-            "reconnect.backoff.ms": runtime.random.choice([10, 100]),
-        }
-    )
-    name = runtime.process.name
-    producer = KafkaProducer(config, runtime=runtime)
-    number = 0
-    completed: Counter[bytes] = Counter()
-    while not observed.is_ending:
-        tp = runtime.random.choice(target.partitions)
-        value = f"{name}/{number}".encode()
-        number += 1
-        note = _noted(observed.history, name, tp, value, completed)
-        observed.history.unknown(tp, value)
-        producer.send(ProducerRecord(tp.topic, value, partition=tp.partition), note)
-        runtime.sleep(runtime.random.random() * 2 * pause)
-    producer.close()
-    if reserved := config.buffer_memory - producer.free_bytes:
-        observed.leftovers.append(f"{name} has closed, but reserves {reserved} bytes of its buffer")
-    if completed.total() != number or len(completed) != number:
-        observed.leftovers.append(
-            f"{name} has closed and called the callbacks of {len(completed)} of {number} messages, "
-            f"{completed.total()} times"
-        )
-    observed.writers -= 1
-
-
-def _noted(
-    history: History, name: str, tp: TopicPartition, value: bytes, completed: Counter[bytes]
-) -> Callable[[RecordMetadata | None, KafkaError | None], None]:
-    def note(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        completed[value] += 1
-        if metadata is not None:
-            history.acknowledged(name, tp, metadata.offset, value)
-
-    return note
-
-
-def old_producer(
-    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
-) -> None:
-    """Write with a synchronous Producer of 0.8 until the run ends."""
-    config = ProducerConfig(
-        {
-            "metadata.broker.list": target.broker_list,
-            "request.required.acks": -1,
-            "request.timeout.ms": TIMEOUT_MS,
-            "message.send.max.retries": 1,
-        }
-    )
-    name = runtime.process.name
-    producer = Producer(config, partitioner=_by_key, runtime=runtime)
-    number = 0
-    while not observed.is_ending:
-        value = f"{name}/{number}".encode()
-        number += 1
-        for tp in target.partitions:
-            observed.history.unknown(tp, value)
-        try:
-            producer.send(KeyedMessage(TOPIC, value, partition_key=number))
-        except KafkaError:
-            runtime.sleep(POLL_SECONDS)
-        else:
-            observed.stored.append(value)
-        runtime.sleep(runtime.random.random() * 2 * pause)
-    producer.close()
-    observed.writers -= 1
-
-
-def async_producer(
-    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
-) -> None:
-    """Write with an asynchronous Producer of 0.8 until the run ends. It does not
-    report which messages were stored."""
-    config = ProducerConfig(
-        {
-            "metadata.broker.list": target.broker_list,
-            "producer.type": "async",
-            "request.required.acks": runtime.random.choice([0, 1, -1]),
-            "request.timeout.ms": TIMEOUT_MS,
-            "queue.buffering.max.ms": runtime.random.choice([10, 1000]),
-            "queue.buffering.max.messages": 100,
-            "queue.enqueue.timeout.ms": runtime.random.choice([0, 100, -1]),
-            "batch.num.messages": runtime.random.choice([1, 50]),
-        }
-    )
-    name = runtime.process.name
-    producer = Producer(config, partitioner=_by_key, runtime=runtime)
-    number = 0
-    while not observed.is_ending:
-        value = f"{name}/{number}".encode()
-        number += 1
-        for tp in target.partitions:
-            observed.history.unknown(tp, value)
-        with suppress(KafkaError):
-            producer.send(KeyedMessage(TOPIC, value, partition_key=number))
-        runtime.sleep(runtime.random.random() * 2 * pause)
-    producer.close()
-    if waiting := producer.metrics()["ProducerSendThread"]["ProducerQueueSize"]:
-        observed.leftovers.append(f"{name} has closed, but its queue has {waiting:.0f} messages")
-    observed.writers -= 1
-
-
-def _by_key(key: int, count: int) -> int:
-    # A broker that has just started may know only some of the partitions.
-    return key % count
 
 
 class Reader:

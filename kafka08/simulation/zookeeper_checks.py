@@ -35,6 +35,7 @@ class ZooKeeperChecks:
     say            called with a sentence for each new controller, election and ISR
     on_state       called after each write of a partition's state
     on_deleted     called after the deletion of one
+    on_moves       called with the writer, after a write or removal of the request for moves
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class ZooKeeperChecks:
     ) -> None:
         self.on_state: Callable[[], object] = lambda: None
         self.on_deleted: Callable[[TopicPartition], object] = lambda _tp: None
+        self.on_moves: Callable[[str], object] = lambda _writer: None
         self._zookeeper = zookeeper
         self._is_safe = is_safe
         self._on_violation = on_violation
@@ -62,13 +64,15 @@ class ZooKeeperChecks:
     def _on_done(self, process: Process, message: ToServer) -> None:
         if isinstance(message, ConnectRequest):
             return
-        is_state = False
+        is_state = is_move = False
         for path in deleted_paths(message[1]):
+            is_move = is_move or path == paths.REASSIGN_PARTITIONS
             match = STATE.fullmatch(path)
             if match and self._zookeeper.server.find(path) is None:
                 self._states.pop(path, None)
                 self.on_deleted(TopicPartition(match[1], int(match[2])))
         for path in written_paths(message[1]):
+            is_move = is_move or path == paths.REASSIGN_PARTITIONS
             if path == paths.CONTROLLER_EPOCH:
                 self._check_epoch(process.name)
             elif match := STATE.fullmatch(path):
@@ -78,6 +82,8 @@ class ZooKeeperChecks:
                 self._check_offset(process.name, path)
         if is_state:
             self.on_state()
+        if is_move:
+            self.on_moves(process.name)
 
     def _check_epoch(self, writer: str) -> None:
         znode = self._zookeeper.server.find(paths.CONTROLLER_EPOCH)

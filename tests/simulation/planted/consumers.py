@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kafka08.broker.groups.offset_loader import OffsetLoader
 from kafka08.client.committed import committed_in_kafka
+from kafka08.consumer.fetching.fetched import FetchedSet
+from kafka08.consumer.simple import SimpleConsumer
 from kafka08.consumer.zookeeper import offset_store, registry
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
@@ -196,3 +199,22 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(offset_migration, "plan_rollback", oldest)
     patch.setattr(offset_migration, "raise_in_zookeeper", write)
+
+
+@planted(
+    "the first message after a long wait is left out",
+    "consumers",
+    "skipped",
+    (Fault.KILL,),
+    seed=0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    fetch = SimpleConsumer.fetch
+
+    def late(self: SimpleConsumer, *args: Any, **options: Any) -> FetchedSet:
+        began = self._runtime.monotonic()
+        found = fetch(self, *args, **options)
+        waited = self._runtime.monotonic() - began > 0.5
+        return replace(found, offset=found.offset + 1) if waited else found
+
+    patch.setattr(SimpleConsumer, "fetch", late)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.profile import CLASSIC
 from kafka08.simulation.plan import Fault
-from kafka08.structs import LeaderAndIsr
+from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.election import ControllerElection
 from kafka08.zk.model.session import ModelSession
@@ -119,6 +120,24 @@ def _(patch: pytest.MonkeyPatch) -> None:
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateChanges, "resend_with_next_epoch", lambda *_: None)
+
+
+@planted(
+    "a move's request is removed before its assignment is written",
+    "reassignment",
+    "removed the request to move",
+    (Fault.MOVE,),
+    seed=0,
+    needs=movable,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    complete = Reassignments._complete
+
+    def removed_first(self: Reassignments, finished: Collection[TopicPartition]) -> None:
+        self._znodes.remove_reassignments(finished)
+        complete(self, finished)
+
+    patch.setattr(Reassignments, "_complete", removed_first)
 
 
 @planted(

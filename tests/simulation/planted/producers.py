@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.errors import KafkaError
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RecordBatch
+from kafka08.producer.future import BatchFuture
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.old.event_handler import EventHandler, Failures
 from kafka08.producer.sender import Sender
-from kafka08.simulation import workload
+from kafka08.simulation import writers
 from kafka08.simulation.plan import Fault
-from kafka08.structs import NO_OFFSET
+from kafka08.structs import NO_OFFSET, Broker
 from tests.simulation.planted.defect import planted
 
 
@@ -47,7 +50,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
         key = "max.in.flight.requests.per.connection"
         return KafkaProducerConfig({**properties, key: 5})
 
-    patch.setattr(workload, "KafkaProducerConfig", at_five)
+    patch.setattr(writers, "KafkaProducerConfig", at_five)
 
 
 @planted(
@@ -88,6 +91,72 @@ def _(patch: pytest.MonkeyPatch) -> None:
         complete(self, batches, base_offset, error, *rest, **options)
 
     patch.setattr(RecordAccumulator, "complete", leaking)
+
+
+@planted(
+    "of a list only the last refused partition is reported as failed",
+    "producers",
+    "its producer was told is stored",
+    (Fault.KILL, Fault.SUSPEND),
+    seed=1,
+    settings={"old_producers": 1, "brokers": 2, "replication_factor": 2, "partitions": 4},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    read_response = EventHandler._read_response
+
+    def last_one(self: EventHandler, broker: Broker, connection: Any, batch: Any) -> Failures:
+        return read_response(self, broker, connection, batch)[-1:]
+
+    patch.setattr(EventHandler, "_read_response", last_one)
+
+
+@planted(
+    "a part of a list that is not stored has no error",
+    "producers",
+    "lost",
+    (Fault.KILL,),
+    seed=3,
+    needs=lambda plan: plan.new_producers > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def without_last(self: BatchFuture, timeout: float | None = None) -> Any:
+        return failures(self, timeout)[:-1]
+
+    failures = BatchFuture.failures
+    patch.setattr(BatchFuture, "failures", without_last)
+
+
+@planted(
+    "a batch is sent again more often than configured",
+    "producers",
+    "repeated",
+    (Fault.RESET, Fault.KILL),
+    seed=10,
+    needs=lambda plan: plan.retries == 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    failed = Sender._failed
+
+    def once_more(self: Sender, parts: Sequence[RecordBatch], error: KafkaError) -> None:
+        settings, self._settings = self._settings, replace(self._settings, retries=1)
+        try:
+            failed(self, parts, error)
+        finally:
+            self._settings = settings
+
+    patch.setattr(Sender, "_failed", once_more)
+
+
+@planted(
+    "a batch waits for no memory",
+    "producers",
+    "of its buffer",
+    (Fault.KILL,),
+    seed=1,
+    needs=lambda plan: plan.new_producers > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RecordAccumulator, "_await_memory", lambda *_: None)
 
 
 @planted(

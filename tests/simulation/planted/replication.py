@@ -15,7 +15,7 @@ from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
 from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
 from kafka08.broker.requests.handlers import fetch
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
-from kafka08.simulation import workload
+from kafka08.simulation import writers
 from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.operations import ANY_VERSION
@@ -35,7 +35,23 @@ def _(patch: pytest.MonkeyPatch) -> None:
     def with_acks_1(properties: dict[str, object]) -> KafkaProducerConfig:
         return KafkaProducerConfig({**properties, "acks": "1"})
 
-    patch.setattr(workload, "KafkaProducerConfig", with_acks_1)
+    patch.setattr(writers, "KafkaProducerConfig", with_acks_1)
+
+
+@planted(
+    "an ISR that shrinks after the append is enough",
+    "replication",
+    "is stored, but only",
+    (Fault.KILL, Fault.SUSPEND),
+    seed=0,
+    needs=replicated,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def acknowledged(self: Partition, required_offset: int, _required_acks: int) -> bool:
+        self.leader_log()
+        return self.high_watermark >= required_offset
+
+    patch.setattr(Partition, "acknowledged", acknowledged)
 
 
 @planted(
