@@ -46,7 +46,7 @@ BROKERS = 3
 ZOOKEEPERS = ("embedded", "java")
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
 """The usual ports; if they are taken, other ones are used."""
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.01
 
 CLUSTER_OPTIONS = ("brokers", "level", "zookeeper", "profile", "config_file", "overrides")
 """Options that only a start can take into account."""
@@ -121,8 +121,16 @@ def up(
         show(start_detached(data_dir, brokers, zookeeper, config))
         return
     stopping = StopRequest()
+    import_servers()
     config = keys_for_all(config_file, overrides, profile, level)
     run(brokers, zookeeper, config, data_dir, stopping)
+
+
+def import_servers() -> None:
+    """Have brokers imported, in the background, while this process prepares their start."""
+    from kafka08.embedded.fork_server import warm
+
+    warm()
 
 
 def broker_command(verb: Verb, text: str) -> None:
