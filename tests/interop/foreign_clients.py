@@ -31,8 +31,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -72,6 +72,17 @@ class Missing(Exception):
     """A client cannot be had here; says why."""
 
 
+@contextmanager
+def needed(client: str) -> Iterator[None]:
+    """Skips the test, or fails it when CI=true, if the client cannot be had."""
+    try:
+        yield
+    except (Missing, JvmMissing) as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{client} cannot be tried: {missing}")
+        pytest.skip(f"needs {client}: {missing}")
+
+
 @dataclass(frozen=True)
 class ForeignClient:
     """A client in one version.
@@ -104,12 +115,8 @@ class ForeignClient:
     def start(self, level: str, verb: str, *words: str) -> Program:
         """The program in the background. Skips the test, or fails it when CI=true, if the client
         cannot be had."""
-        try:
+        with needed(self.name):
             return Program(self.name, self.line(level, verb, *words), self.environment())
-        except (Missing, JvmMissing) as missing:
-            if os.environ.get("CI") == "true":
-                pytest.fail(f"{self.name} cannot be tried: {missing}")
-            pytest.skip(f"needs {self.name}: {missing}")
 
     def __str__(self) -> str:
         return self.name
@@ -234,19 +241,23 @@ def _node_modules() -> Mapping[str, str]:
 
 
 def _franz_go(_: str) -> list[str]:
-    """Built once per checkout and version of the program."""
-    sources = sorted((PROGRAMS / "franz_go").iterdir())
+    return [str(go_program("franz_go"))]
+
+
+def go_program(name: str) -> Path:
+    """One of PROGRAMS, built once per checkout and version. Missing without Go."""
+    sources = sorted((PROGRAMS / name).iterdir())
     version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
-    program = CACHE / f"franz-go-{version}"
+    program = CACHE / f"{name}-{version}"
     if not program.exists():
         go = shutil.which("go")
         if go is None:
             raise Missing("no go in PATH")
         fresh = program.with_suffix(f".{os.getpid()}")
         CACHE.mkdir(exist_ok=True)
-        _checked([go, "build", "-o", str(fresh), "."], PROGRAMS / "franz_go")
+        _checked([go, "build", "-o", str(fresh), "."], PROGRAMS / name)
         fresh.rename(program)
-    return [str(program)]
+    return program
 
 
 def _checked(line: Sequence[str], directory: Path) -> None:
