@@ -28,9 +28,9 @@ its znode: false
 """
 
 
-@pytest.fixture(params=[EmbeddedZooKeeper, ZooKeeperServer])
+@pytest.fixture(params=["embedded", "java"])
 def server(request: pytest.FixtureRequest) -> Iterator[ZooKeeperProcess]:
-    with request.param() as server:
+    with EmbeddedZooKeeper() if request.param == "embedded" else ZooKeeperServer() as server:
         yield server
 
 
