@@ -49,7 +49,7 @@ def dump_files(
     """Print .log, .index and .timeindex FILES as kafka.tools.DumpLogSegments does.
 
     Segments with a time index are printed as by 0.10.2.2, others as by 0.8.2.2. Exits 1 if a file
-    is none of these, or if --verify-index-only found an error.
+    is none of these or is damaged, or if --verify-index-only found an error.
     """
     from kafka08.log.dump import LogDump
     from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
@@ -65,15 +65,19 @@ def dump_files(
             known = f"{LOG_SUFFIX}, {' and '.join(sorted(INDEX_SUFFIXES))}"
             click.echo(f"Ignoring unknown file {path}: it reads {known} files", err=True)
             failed = True
-        if as_json:
-            show_rows(dump, path)
-            continue
-        for line in dump.lines(path):
-            click.echo(line)
+        try:
+            if as_json:
+                show_rows(dump, path)
+            else:
+                for line in dump.lines(path):
+                    click.echo(line)
+        except (CorruptLog, StorageError, FileRefused) as error:  # the others are dumped
+            click.echo(f"Error: {text_of(error)}", err=True)
+            failed = True
     for line in dump.complaints():
         click.echo(line, err=True)
         failed = failed or verify_index_only
-    sys.exit(1 if failed else 0)
+    sys.exit(1 if failed or dump.found_damage else 0)
 
 
 def show_rows(dump: LogDump, path: Path) -> None:

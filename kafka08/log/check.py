@@ -13,7 +13,11 @@ Used by `kafka08 log check` and after every test that changes a log. The rules:
 6. A time index has whole, ascending entries too. No message before the one that an entry names has
    its timestamp or a later one, for a search by time would miss it. 0.10.2.2 itself writes entries
    whose messages have no such timestamp (a topic with an older message.format.version removes it),
-   and names the last of several messages that were appended at one time: both are right.
+   names the last of several messages that were appended at one time, and with LogAppendTime and
+   compression.type=uncompressed writes the times of appends while messages keep their own: all of
+   that is right.
+
+It goes on behind a problem, as far as the sizes of entries lead.
 
 It reads the files as they are: on a log in use, a concurrent append or delete may show as a
 problem.
@@ -30,11 +34,16 @@ from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
     CREATE_TIME,
+    ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
+    MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
 )
+from kafka08.log.dump import TIMESTAMP_TYPES, LogDump
 from kafka08.log.files import exists, file_size, files_in, open_file, read_file, storage_errors
 from kafka08.log.names import (
     CLEANED_SUFFIX,
@@ -47,15 +56,15 @@ from kafka08.log.names import (
     base_offset_of,
 )
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
-from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
+from kafka08.log.recovery import CHUNK_BYTES, crc_is_right, entry_bytes
 from kafka08.log.time_index import TIME_ENTRY, TIME_ENTRY_BYTES, TimestampOffset
 from kafka08.log.time_search import find_entry
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
-_ENTRY_HEADER: Final = struct.Struct(">qi")
-"""Offset and size of an entry."""
+LEAST_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
+"""Of an entry."""
 _STAMP: Final = struct.Struct(">5xbq")
 """Attributes and timestamp of a message of magic 1, after CRC and magic."""
 
@@ -100,6 +109,8 @@ class _SegmentCheck:
         self.index_path = path.with_suffix(INDEX_SUFFIX)
         self.time_path = path.with_suffix(TIME_INDEX_SUFFIX)
         self.next_offset = next_offset
+        self._walkable = 0
+        """Where the entries end, as far as their sizes lead from one to the next."""
 
     def problems(self) -> Iterator[Problem]:
         try:
@@ -123,41 +134,49 @@ class _SegmentCheck:
             yield from self._check_time_index(base_offset)
 
     def _check_messages(self) -> Iterator[Problem]:
+        """Every entry to which the sizes of those before lead."""
         position, chunk_bytes = 0, CHUNK_BYTES
         while position < self._size:
             chunk = memoryview(self._read(position, chunk_bytes))
-            try:
-                summary = kernel.validate(chunk, INT_MAX)
-            except kernel.CorruptMessage as error:
-                yield Problem(self.path, position + error.position, str(error))
+            chunk_bytes = CHUNK_BYTES
+            summary, fault = _validate(chunk)
+            if summary.count:
+                yield from self._check_offsets(position, chunk[: summary.size], summary)
+                position += summary.size
+                self._walkable = position
+                if fault is None:
+                    continue
+            needed = entry_bytes(chunk[summary.size :]) or 0
+            if needed < LEAST_BYTES or position + needed > self._size:
+                reason = fault or "the last entry is not whole"
+                left = self._size - position
+                yield Problem(self.path, position, f"the last {left} bytes are lost: {reason}")
                 return
-            except kernel.UnknownCodec as error:
-                yield Problem(self.path, position, str(error))
-                return
-            if not summary.count:
-                needed = entry_bytes(chunk)
-                if needed is None or position + needed > self._size:
-                    yield Problem(self.path, position, "the last entry is not whole")
-                    return
-                chunk_bytes = needed
-                continue
-            yield from self._check_offsets(position, chunk[: summary.size], summary)
-            position += summary.size
+            if fault is None:
+                with storage_errors("read", self.path):
+                    is_sound = crc_is_right(self._file, position, needed)
+                if is_sound:
+                    chunk_bytes = needed
+                    continue
+                fault = "the crc of a large entry is wrong"
+            yield Problem(self.path, position, fault)
+            position += needed
+            self._walkable = position
 
     def _check_offsets(
         self, position: int, chunk: memoryview, summary: kernel.SetSummary
     ) -> Iterator[Problem]:
         if not summary.monotonic or summary.first_offset < self.next_offset:
-            place, offset, lowest = _descent(chunk, self.next_offset)
-            text = f"offset {offset} is not above offset {lowest - 1}, which is before it"
-            yield Problem(self.path, position + place, text)
+            for place, offset, before in _descents(chunk, self.next_offset - 1):
+                text = f"offset {offset} is not above offset {before}, which is before it"
+                yield Problem(self.path, position + place, text)
         if summary.codec:
             for run in kernel.runs(chunk):
                 if run.codec:
                     problem = _wrapper_problem(chunk[run.start : run.end])
                     if problem is not None:
                         yield Problem(self.path, position + run.start, problem)
-        self.next_offset = max(self.next_offset, summary.last_offset + 1)
+        self.next_offset = summary.last_offset + 1
 
     def _check_index(self, base_offset: int) -> Iterator[Problem]:
         before_offset, before_position = base_offset, 0
@@ -166,17 +185,16 @@ class _SegmentCheck:
         for at in _entry_places(content, INDEX_ENTRY_BYTES):
             relative, position = INDEX_ENTRY.unpack_from(content, at)
             offset = base_offset + relative
+            if self._walkable <= position < self._size:
+                continue  # among the bytes that are lost
             if offset <= before_offset or position <= before_position:
-                yield Problem(
-                    self.index_path, at, f"{offset} → {position} is not above the entry before"
-                )
-                return
-            if not self._leads_to(before_position, offset, position):
-                yield Problem(
-                    self.index_path, at, f"{offset} → {position} is not where that message is"
-                )
-                return
-            before_offset, before_position = offset, position
+                text = f"{offset} → {position} is not above the last right entry"
+            elif not self._leads_to(before_position, offset, position):
+                text = f"{offset} → {position} is not where that message is"
+            else:
+                before_offset, before_position = offset, position
+                continue
+            yield Problem(self.index_path, at, text)
 
     def _check_time_index(self, base_offset: int) -> Iterator[Problem]:
         before, position = TimestampOffset(NO_TIMESTAMP, base_offset), 0
@@ -186,25 +204,42 @@ class _SegmentCheck:
             timestamp_ms, relative = TIME_ENTRY.unpack_from(content, at)
             entry = TimestampOffset(timestamp_ms, base_offset + relative)
             if timestamp_ms <= before.timestamp_ms or entry.offset < before.offset:
-                text = f"{entry} is not above the entry before"
-                yield Problem(self.time_path, at, text)
-                return
+                yield Problem(self.time_path, at, f"{entry} is not above the last right entry")
+                continue
+            if entry.offset >= self.next_offset:
+                if self._walkable == self._size:
+                    yield Problem(self.time_path, at, f"{entry} is above the last message")
+                continue
             try:
-                found = find_entry(self._file, self.path, position, self._size, timestamp_ms)
+                found = find_entry(self._file, self.path, position, self._walkable, timestamp_ms)
             except CorruptLog:
                 return  # already reported
-            if entry.offset >= self.next_offset:
-                yield Problem(self.time_path, at, f"{entry} is above the last message")
-                return
             if (
                 found is not None
                 and found[1] < entry.offset
                 and not self._was_appended_at(found[0], timestamp_ms)
             ):
+                if self._is_of_append_times(content, base_offset):
+                    return
                 text = f"{entry}: offset {found[1]} has that timestamp or a later one"
                 yield Problem(self.time_path, at, text)
-                return
-            before, position = entry, self._size if found is None else found[0]
+                continue
+            before, position = entry, self._walkable if found is None else found[0]
+
+    def _is_of_append_times(self, content: bytes, base_offset: int) -> bool:
+        """Whether a time index has the times of appends, while the messages have their own: most of
+        several entries name a message with another time. So it is with LogAppendTime and
+        compression.type=uncompressed, as in 0.10.2.2, for producers that compress."""
+        entries = {}
+        for at in _entry_places(content, TIME_ENTRY_BYTES):
+            timestamp_ms, relative = TIME_ENTRY.unpack_from(content, at)
+            entries[base_offset + relative] = timestamp_ms
+        own = sum(
+            entries.get(row["offset"]) == row.get(TIMESTAMP_TYPES[CREATE_TIME], NO_TIMESTAMP)
+            for row in LogDump(deep_iteration=True, disk=self._disk).rows(self.path)
+            if not isinstance(row, str)
+        )
+        return len(entries) > 1 and 2 * own < len(entries)
 
     def _was_appended_at(self, position: int, timestamp_ms: int) -> bool:
         """Whether the entry at `position`, of magic 1, has that timestamp from its broker."""
@@ -228,15 +263,33 @@ class _SegmentCheck:
             return self._file.pread(min(size, max(0, self._size - position)), position)
 
 
-def _descent(chunk: memoryview, lowest: int) -> tuple[int, int, int]:
-    """The first entry whose offset does not ascend: its position, its offset, and the lowest one
-    that it might have. There is such an entry."""
+def _validate(chunk: memoryview) -> tuple[kernel.SetSummary, str | None]:
+    """The sound entries at the beginning, and what is wrong with the one behind them."""
+    try:
+        return kernel.validate(chunk, INT_MAX), None
+    except kernel.CorruptMessage as error:
+        end, fault = error.position, f"{error.reason} (offset {error.offset})"
+    except kernel.UnknownCodec as error:
+        end, fault = _first_of_codec(chunk, error.codec), str(error)
+    return kernel.validate(chunk[:end], INT_MAX, verify_crc=False), fault
+
+
+def _first_of_codec(chunk: memoryview, codec: int) -> int:
+    """The position of the first entry with this codec. There is one."""
     place = 0
-    while True:
-        offset, size = _ENTRY_HEADER.unpack_from(chunk, place)
-        if offset < lowest:
-            return place, offset, lowest
-        place, lowest = place + ENTRY_HEADER_BYTES + size, offset + 1
+    while chunk[place + ATTRIBUTES_POSITION] & CODEC_MASK != codec:
+        place += ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack_from(chunk, place)[1]
+    return place
+
+
+def _descents(chunk: memoryview, before: int) -> Iterator[tuple[int, int, int]]:
+    """The entries whose offsets are not above the one before: position, offset, the one before."""
+    place = 0
+    while place < len(chunk):
+        offset, size = ENTRY_HEADER.unpack_from(chunk, place)
+        if offset <= before:
+            yield place, offset, before
+        place, before = place + ENTRY_HEADER_BYTES + size, offset
 
 
 def _size_problems(path: Path, content: bytes, entry_bytes: int) -> Iterator[Problem]:

@@ -5,23 +5,27 @@ segment with a time index, that of 0.8.2.2 for others.
     for line in dump.lines(path): print(line)                            # stdout, file by file
     for line in dump.complaints(): print(line, file=sys.stderr)          # once, at the end
 
-It changes nothing: unlike the original it does not open indexes for writing.
+It changes nothing: unlike the original it does not open indexes for writing. It goes on behind
+damage as long as the size of an entry leads to the next one: a message that cannot be read is a
+line with `isvalid: false`, and the complaints say how much of the file is sound.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
-from kafka08.errors import CorruptLog
 from kafka08.kernel.types import (
     CRC_END,
     CREATE_TIME,
+    ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
     LOG_APPEND_TIME,
+    MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
     NO_TIMESTAMP_TYPE,
 )
@@ -34,7 +38,7 @@ from kafka08.log.names import (
     base_offset_of,
 )
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES, IndexEntry
-from kafka08.log.recovery import CHUNK_BYTES, entry_bytes
+from kafka08.log.recovery import CHUNK_BYTES, crc_is_right
 from kafka08.log.time_index import TIME_ENTRY, TIME_ENTRY_BYTES
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
@@ -54,9 +58,6 @@ TIMESTAMP_TYPES: Final = {
     CREATE_TIME: "CreateTime",
     LOG_APPEND_TIME: "LogAppendTime",
 }
-DEFAULT_MAX_MESSAGE_BYTES: Final = 5 << 20
-
-
 Row = dict[str, int | str | None]
 """A message or index entry, in the order of its columns."""
 
@@ -71,6 +72,38 @@ class _Found(NamedTuple):
     offset: int
     timestamp_ms: int
     timestamp_type: int
+
+
+class _Damage(Exception):
+    """Why a message, or one inside of it, cannot be read."""
+
+
+class _Entry(NamedTuple):
+    """An entry of a file: its position there, its offset and size, its message, and the bytes to
+    which `message.position` refers. Without a message it is damaged."""
+
+    position: int
+    offset: int
+    size: int
+    message: kernel.MessageAndOffset | None
+    data: memoryview
+    damage: str = ""
+
+    def messages(self, *, deep: bool) -> Iterator[_Found]:
+        """Its message or, with `deep`, those inside; _Damage behind the last one that can be
+        read."""
+        if self.message is None:
+            raise _Damage(self.damage)
+        yield from _messages(self.position, self.data, self.message, deep)
+
+
+class _Sound(NamedTuple):
+    """How much of a file is sound."""
+
+    entries: int
+    of_entries: int
+    bytes: int
+    of_bytes: int
 
 
 def _text(data: bytes) -> str:
@@ -93,7 +126,6 @@ class LogDump:
     print_data_log      keys and values too, as UTF-8
     deep_iteration      the messages inside wrappers instead of the wrappers
     verify_index_only   compare index entries with the messages, print none
-    max_message_bytes   CorruptLog if a message is larger than this
     """
 
     def __init__(
@@ -102,22 +134,28 @@ class LogDump:
         print_data_log: bool = False,
         deep_iteration: bool = False,
         verify_index_only: bool = False,
-        max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         disk: Disk = SYSTEM_DISK,
     ) -> None:
         self._disk = disk
         self._print_data_log = print_data_log
         self._deep_iteration = deep_iteration
         self._verify_index_only = verify_index_only
-        self._max_message_bytes = max_message_bytes
         self._mismatches: dict[Path, list[tuple[int, int]]] = {}
         self._gaps: dict[Path, list[tuple[int, int]]] = {}
         self._wrong_times: dict[Path, list[tuple[int, int]]] = {}
         self._falling_times: dict[Path, list[tuple[int, int]]] = {}
         self._lost_offsets: dict[Path, list[tuple[int, int]]] = {}
+        self._leading_nowhere: dict[Path, list[tuple[int, int]]] = {}
+        self._damaged: dict[Path, _Sound] = {}
+
+    @property
+    def found_damage(self) -> bool:
+        """Whether there were messages that cannot be read, or index entries that lead to none."""
+        return bool(self._damaged or self._leading_nowhere)
 
     def lines(self, path: Path) -> Iterator[str]:
-        """The dump of one file; empty for other types of files. CorruptLog, StorageError."""
+        """The dump of one file; empty for other types of files. CorruptLog for a name that is none
+        of a segment; StorageError, FileRefused."""
         if path.suffix in {LOG_SUFFIX, *INDEX_SUFFIXES}:
             yield f"Dumping {path}"
         if path.suffix == LOG_SUFFIX:
@@ -127,7 +165,7 @@ class LogDump:
 
     def rows(self, path: Path) -> Iterator[Row | str]:
         """The same as values: name → value for each message or index entry, and text for other
-        lines. CorruptLog, StorageError."""
+        lines."""
         if path.suffix == LOG_SUFFIX:
             yield from self._log_rows(path)
         elif path.suffix == INDEX_SUFFIX:
@@ -157,23 +195,46 @@ class LogDump:
             yield f"Non-secutive offsets in :{path.absolute()}"
             for before, after in reversed(gaps):
                 yield f"  {before} is followed by {after}"
+        for path, nowhere in self._leading_nowhere.items():
+            yield f"The following index entries lead to no message that can be read in :{path}"
+            for offset, position in nowhere:
+                yield f"  Index offset: {offset}, position: {position}"
+        for path, sound in self._damaged.items():
+            yield (
+                f"Damaged :{path.absolute()}: {sound.entries} of {sound.of_entries} entries are "
+                f"sound, {sound.bytes} of {sound.of_bytes} bytes"
+            )
 
     def _log_rows(self, path: Path) -> Iterator[Row | str]:
         file = open_file(self._disk, path, OpenMode.READ)
         size = file_size(file, path)
-        valid_bytes = 0
+        end = count = sound = sound_bytes = 0
         last_offset = -1
         timed = exists(self._disk, path.with_suffix(TIME_INDEX_SUFFIX))
-        for position, chunk, entry in self._entries(file, path, 0, size):
-            for found in _messages(path, position, chunk, entry, self._deep_iteration):
-                offset = found.offset
-                if last_offset not in (-1, offset - 1) and not found.message.codec:
-                    self._gaps.setdefault(path, []).append((last_offset, offset))
-                last_offset = offset
-                yield self._timed_row(found) if timed else self._message_row(found)
-            valid_bytes = position + entry.entry_size
-        if size > valid_bytes:
-            yield f"Found {size - valid_bytes} invalid bytes at the end of {path.name}"
+        for entry in self._entries(file, path, 0, size):
+            is_sound = True
+            try:
+                for found in entry.messages(deep=self._deep_iteration):
+                    offset = found.offset
+                    if last_offset not in (-1, offset - 1) and not found.message.codec:
+                        self._gaps.setdefault(path, []).append((last_offset, offset))
+                    last_offset = offset
+                    is_sound &= found.is_valid
+                    yield self._timed_row(found) if timed else self._message_row(found)
+            except _Damage as damage:
+                is_sound, last_offset = False, entry.offset
+                yield {
+                    "offset": entry.offset,
+                    "position": entry.position,
+                    "isvalid": False,
+                    "problem": str(damage),
+                }
+            count, end = count + 1, entry.position + entry.size
+            sound, sound_bytes = sound + is_sound, sound_bytes + is_sound * entry.size
+        if size > end:
+            yield f"Found {size - end} invalid bytes at the end of {path.name}"
+        if size > sound_bytes:
+            self._damaged[path] = _Sound(sound, count, sound_bytes, size)
 
     def _message_row(self, found: _Found) -> Row:
         message = found.message
@@ -226,10 +287,10 @@ class LogDump:
             first = self._first_offset(file, log_path, position, size)
             if first is None and not relative and not position:
                 return  # a pre-allocated index of an empty segment
-            if first is None:
-                raise CorruptLog(f"{path}: entry {number} points to byte {position}, no message")
             offset = base_offset + relative
-            if first != offset:
+            if first is None:
+                self._leading_nowhere.setdefault(path, []).append((offset, position))
+            elif first != offset:
                 self._mismatches.setdefault(path, []).append((offset, first))
             if relative == 0 and number > 0:
                 return  # zeros after the last entry
@@ -237,10 +298,13 @@ class LogDump:
                 yield {"offset": offset, "position": position}
 
     def _first_offset(self, file: File, path: Path, position: int, size: int) -> int | None:
-        """The offset of the first message at `position`, decompressed; None without an entry."""
-        for start, chunk, entry in self._entries(file, path, position, size):
-            for found in _messages(path, start, chunk, entry, deep=True):
-                return found.offset
+        """The offset of the first message at `position`, decompressed; None without one that can be
+        read."""
+        for entry in self._entries(file, path, position, size):
+            with suppress(_Damage):
+                for found in entry.messages(deep=True):
+                    return found.offset
+            return None
         return None
 
     def _time_index_rows(self, path: Path) -> Iterator[Row]:
@@ -284,48 +348,51 @@ class LogDump:
     def _largest_at(
         self, file: File, path: Path, place: IndexEntry, size: int, offset: int
     ) -> tuple[int, int]:
-        """Offset and largest timestamp of the first entry at or above `offset`; -1 if none."""
-        for start, chunk, entry in self._entries(file, path, place.position, size):
+        """Offset and largest timestamp of the first entry at or above `offset`; -1 if there is
+        none, or it cannot be read."""
+        for entry in self._entries(file, path, place.position, size):
             if entry.offset >= offset:
-                inside = _messages(path, start, chunk, entry, deep=True)
-                return entry.offset, max(found.timestamp_ms for found in inside)
+                with suppress(_Damage):
+                    times = [found.timestamp_ms for found in entry.messages(deep=True)]
+                    return entry.offset, max(times, default=NO_TIMESTAMP)
+                break
         return -1, NO_TIMESTAMP
 
-    def _entries(
-        self, file: File, path: Path, start: int, size: int
-    ) -> Iterator[tuple[int, memoryview, kernel.MessageAndOffset]]:
-        """(position in the file, the bytes to which `entry.position` refers, entry) of each whole
-        entry from `start` on, up to one with impossible sizes."""
+    def _entries(self, file: File, path: Path, start: int, size: int) -> Iterator[_Entry]:
+        """Each entry from `start` on, up to one with an impossible size."""
         chunk_bytes = CHUNK_BYTES
         while start < size:
             with storage_errors("read", path):
                 chunk = memoryview(file.pread(min(chunk_bytes, size - start), start))
-            end = 0
+            end, damage, chunk_bytes = 0, "", CHUNK_BYTES
             try:
-                for entry in kernel.entries(chunk):
-                    self._check_size(path, start + entry.position, entry.entry_size)
-                    yield start + entry.position, chunk, entry
-                    end = entry.position + entry.entry_size
-            except kernel.CorruptMessage:
-                return
-            needed = entry_bytes(chunk[end:])
-            if needed is not None:
-                self._check_size(path, start + end, needed)
-            if not end and (needed is None or start + needed > size):
-                return
-            chunk_bytes = max(CHUNK_BYTES, needed or 0)
+                for message in kernel.entries(chunk):
+                    at, entry_size = message.position, message.entry_size
+                    yield _Entry(start + at, message.offset, entry_size, message, chunk)
+                    end = at + entry_size
+            except kernel.CorruptMessage as error:
+                damage = error.reason
             start += end
-
-    def _check_size(self, path: Path, position: int, entry_size: int) -> None:
-        if entry_size - ENTRY_HEADER_BYTES > self._max_message_bytes:
-            raise CorruptLog(
-                f"{path} at byte {position}: Message size exceeds the largest allowable "
-                f"message size ({self._max_message_bytes})."
-            )
+            if end and not damage:
+                continue
+            if len(chunk) - end < ENTRY_HEADER_BYTES:
+                return
+            offset, message_size = ENTRY_HEADER.unpack_from(chunk, end)
+            entry_size = ENTRY_HEADER_BYTES + message_size
+            if message_size < MIN_MESSAGE_BYTES or start + entry_size > size:
+                return
+            if not damage:  # it is larger than the chunk
+                with storage_errors("read", path):
+                    is_right = crc_is_right(file, start, entry_size)
+                if is_right:
+                    chunk_bytes = entry_size
+                    continue
+                damage = "wrong crc"
+            yield _Entry(start, offset, entry_size, None, chunk, damage)
+            start += entry_size
 
 
 def _messages(
-    path: Path,
     position: int,
     data: memoryview,
     entry: kernel.MessageAndOffset,
@@ -334,13 +401,14 @@ def _messages(
     wrapper: kernel.MessageAndOffset | None = None,
 ) -> Iterator[_Found]:
     """The entry itself, or every message inside it; all with the outermost entry's position.
+    _Damage.
 
     shift     is added to the entry's offset
     wrapper   of magic 1, which contains the entry: its timestamp type applies, and with
               LogAppendTime its timestamp
     """
     if entry.codec not in CODEC_NAMES:
-        raise CorruptLog(f"{path} at byte {position}: {entry.codec} is an unknown codec")
+        raise _Damage(f"{entry.codec} is an unknown codec")
     if not (deep and entry.codec):
         end = entry.position + entry.entry_size
         crc = kernel.crc32(data[entry.position + CRC_END : end])
@@ -357,6 +425,6 @@ def _messages(
             inner_shift = max(0, entry.offset - messages[-1].offset) if messages else 0
         within = entry if entry.magic else None
         for message in messages:
-            yield from _messages(path, position, inner, message, deep, inner_shift, within)
+            yield from _messages(position, inner, message, deep, inner_shift, within)
     except ValueError as error:
-        raise CorruptLog(f"{path} at byte {position}: {error}") from error
+        raise _Damage(str(error)) from error

@@ -125,7 +125,7 @@ def _recover(
             needed = entry_bytes(chunk)
             if needed is None or position + needed > size:
                 return result(position, "the last entry is not whole")
-            if not _crc_is_right(file, position, needed, buffer):
+            if not crc_is_right(file, position, needed):
                 return result(position, "the crc of a large entry is wrong")
             buffer = memoryview(bytearray(needed))
     return result(position, None)
@@ -138,17 +138,18 @@ def _put(chunk: memoryview, start: int, fixes: Mapping[int, int]) -> None:
             OFFSET.pack_into(chunk, at - start, offset)
 
 
-def _crc_is_right(file: File, position: int, size: int, buffer: memoryview) -> bool:
-    """Whether an entry that is larger than `buffer` has its CRC: memory for it is only allocated
-    then, because its size field may be damaged."""
-    stored = int.from_bytes(file.pread(CRC_BYTES, position + CRC_END - CRC_BYTES))
-    at, crc = position + CRC_END, 0
-    while at < position + size:
-        length = file.pread_into(buffer[: position + size - at], at)
-        if not length:
+def crc_is_right(file: File, position: int, size: int) -> bool:
+    """Whether the entry of `size` bytes at `position` has its CRC. It is read in pieces: a size
+    field may be damaged, and memory for a large entry is allocated only if its CRC is right.
+    OSError."""
+    stored = int.from_bytes(file.pread(CRC_BYTES, position + CRC_END - CRC_BYTES), "big")
+    at, end, crc = position + CRC_END, position + size, 0
+    while at < end:
+        piece = file.pread(min(CHUNK_BYTES, end - at), at)
+        if not piece:
             return False
-        crc = kernel.crc32(buffer[:length], crc)
-        at += length
+        crc = kernel.crc32(piece, crc)
+        at += len(piece)
     return stored == crc
 
 

@@ -74,7 +74,10 @@ def test_a_sound_partition_has_no_problems(partition: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda p: append(p / SEGMENT, b"tail"), f"{SEGMENT} at byte 330: the last entry is not"),
+        (
+            lambda p: append(p / SEGMENT, b"tail"),
+            f"{SEGMENT} at byte 330: the last 4 bytes are lost",
+        ),
         (lambda p: flip(p / SEGMENT, 96), f"{SEGMENT} at byte 66: stored crc"),
         (lambda p: append(p / INDEX, b"odd"), f"{INDEX} at byte"),
         (lambda p: (p / INDEX).unlink(), f"{INDEX}: is missing"),
@@ -140,12 +143,22 @@ def test_a_dump_shows_messages_and_damage(partition: Path) -> None:
     flip(partition / SEGMENT, 32)
     done = log("dump", partition / SEGMENT, "--print-data-log")
     lines = done.out.decode().splitlines()
-    assert 0 == done.code
+    assert 1 == done.code
+    assert done.err.endswith(": 9 of 10 entries are sound, 297 of 334 bytes\n")
     assert "Starting offset: 0" == lines[1]
     assert lines[2].startswith("offset: 0 position: 0 isvalid: false")
     assert lines[3].startswith("offset: 1 position: 33 isvalid: true payloadsize: 7")
     assert lines[3].endswith("payload: message")
     assert f"Found 4 invalid bytes at the end of {SEGMENT}" == lines[-1]
+
+
+def test_a_file_that_cannot_be_dumped_hides_no_other(partition: Path, tmp_path: Path) -> None:
+    """Those named after it are dumped."""
+    (tmp_path / "x.log").touch()
+    done = log("dump", tmp_path / "x.log", partition / SEGMENT)
+    assert 1 == done.code
+    assert "is not named after the base offset" in done.err
+    assert 10 == done.out.decode().count("isvalid: true")
 
 
 def test_other_files_are_not_dumped(tmp_path: Path) -> None:

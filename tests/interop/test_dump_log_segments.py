@@ -10,7 +10,7 @@ from kafka08.log import Inline, Log, LogConfig
 from kafka08.log.check import check_log
 from kafka08.log.dump import LogDump
 from kafka08.protocol import message_set
-from tests.interop.jvm import run_tool
+from tests.interop.jvm import POM, POM_0_10_2, run_tool
 
 TOOL = "kafka.tools.DumpLogSegments"
 
@@ -84,6 +84,28 @@ def test_both_report_the_same_damage(tmp_path: Path) -> None:
     dump = LogDump()
     ours = [*dump.lines(messages), *dump.lines(index)]
     assert ours == done.stdout.splitlines()
-    complaints = list(dump.complaints())
+    *complaints, ours_alone = dump.complaints()
     assert 6 == len(complaints)
     assert complaints == [line for line in done.stderr.splitlines() if line in complaints]
+    assert ours_alone.startswith("Damaged ")
+
+
+@pytest.mark.parametrize("pom", [POM, POM_0_10_2], ids=["0.8.2", "0.10.2"])
+def test_both_go_on_behind_a_damaged_length(tmp_path: Path, pom: Path) -> None:
+    """The size of an entry leads to the next one, whatever the message says of its value."""
+    log = Log(tmp_path / "t-0", LogConfig())
+    for _ in range(6):
+        log.append(bytearray(message_set.encode([(b"key", b"value")])))
+    log.close()
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[2 * len(data) // 6 + 28] = 40
+    path.write_bytes(data)
+    done = run_tool(TOOL, "--files", str(path), pom=pom)
+    theirs, ours = done.stdout.splitlines(), list(LogDump().lines(path))
+    assert [0, 1, 2, 3, 4, 5] == _offsets(theirs)
+    assert _offsets(theirs) == _offsets(ours)
+
+
+def _offsets(lines: list[str]) -> list[int]:
+    return [int(line.split()[1]) for line in lines if line.startswith("offset:")]

@@ -97,6 +97,53 @@ def test_problems_say_where(log: Log) -> None:
     assert f"{segment(log, 0)} at byte 54: stored crc" in str(problem)
 
 
+def test_every_problem_of_a_segment_is_found(log: Log) -> None:
+    """A CRC that is wrong, an offset, an index entry: none hides what is behind it."""
+    for number in range(6, 20):
+        log.append(a_set(b"%d" % number * 10))
+    log.close()
+    path, index = segment(log, 3), segment(log, 3, "index")
+    data, places = bytearray(path.read_bytes()), [log.position_of(n).position for n in range(6, 20)]
+    for number in (1, 5):
+        data[places[number] + 30] ^= 1
+    for number in (3, 8):
+        data[places[number] + 6] ^= 1  # 256 more
+    path.write_bytes(data)
+    entries = bytearray(index.read_bytes())
+    entries[3] ^= 64  # the offset of the first
+    entries[8 * 3 + 7] ^= 1  # the position of a later one
+    index.write_bytes(entries)
+    found = [(problem.path, problem.position) for problem in check_log(log.directory)]
+    assert {(path, places[number]) for number in (1, 4, 5, 9)} <= set(found)
+    assert {(index, 0), (index, 24)} <= set(found)
+
+
+def test_bytes_that_are_lost_are_counted(log: Log) -> None:
+    """An impossible size ends the segment. What the index says of the bytes behind it is left
+    out."""
+    path = segment(log, 0)
+    data = bytearray(path.read_bytes())
+    data[27 + 8 : 27 + 12] = (5).to_bytes(4, "big")
+    path.write_bytes(data)
+    [problem] = check_log(log.directory)
+    assert (27, "the last 54 bytes are lost: message with corrupt size 5 (offset 1)") == (
+        problem.position,
+        problem.text,
+    )
+
+
+def test_a_large_entry_with_a_wrong_crc_ends_nothing(open_log: OpenLog) -> None:
+    """Of an entry that is larger than one read, too."""
+    log = open_log(max_message_bytes=4 << 20)
+    log.append(a_set(b"x" * (3 << 20)))
+    log.append(a_set(b"7"))
+    with segment(log, 0).open("r+b") as file:
+        file.seek(2 << 20)
+        file.write(b"y")
+    [problem] = check_log(log.directory)
+    assert (0, "the crc of a large entry is wrong") == (problem.position, problem.text)
+
+
 def test_overlapping_segments_are_found(log: Log) -> None:
     """The base offset of a segment must be above every offset before it."""
     segment(log, 3).rename(segment(log, 2))

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from kafka08 import kernel
-from kafka08.errors import CorruptLog
+from kafka08.levels import Level
 from kafka08.log import Log
 from kafka08.log.dump import LogDump
+from kafka08.log.time_index import TIME_ENTRY
 from kafka08.protocol import message_set
 from tests.log.conftest import OpenLog, a_set
 
@@ -95,9 +96,48 @@ def test_damage_is_shown_not_hidden(open_log: OpenLog) -> None:
     data = bytearray(segment(log).read_bytes())
     data[26] ^= 1
     segment(log).write_bytes(data + b"junk")
-    lines = list(dump_file(segment(log)))
-    assert ["isvalid: false" in line for line in lines] == [False, False, True, False, False]
-    assert f"Found 4 invalid bytes at the end of {0:020d}.log" == lines[-1]
+    *lines, found, sound = dump_file(segment(log))
+    assert ["isvalid: false" in line for line in lines] == [False, False, True, False]
+    assert f"Found 4 invalid bytes at the end of {0:020d}.log" == found
+    assert sound == f"Damaged :{segment(log)}: 1 of 2 entries are sound, 27 of 58 bytes"
+
+
+@pytest.mark.usefixtures("broken_logs")
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_damaged_length_hides_no_message(open_log: OpenLog, deep: bool) -> None:
+    """As in both DumpLogSegments the size of an entry leads to the next one, whatever is inside."""
+    log = open_log()
+    for value in (b"a", b"b", b"c", b"d"):
+        log.append(a_set(value))
+    log.append(a_set(b"e", b"f", codec=1))
+    data = bytearray(segment(log).read_bytes())
+    data[2 * 27 + 18 + 4] = 9  # the length of a value
+    data[4 * 27 + 40] ^= 1  # in a compressed value
+    segment(log).write_bytes(data)
+    dump = LogDump(deep_iteration=deep)
+    rows = [row for row in dump.rows(segment(log)) if not isinstance(row, str)]
+    valid = {0: True, 1: True, 2: False, 3: True, 5: False}
+    assert valid == {row["offset"]: row["isvalid"] for row in rows}
+    assert "key or value extends beyond the message" == rows[2]["problem"]
+    assert ("problem" in rows[4]) == deep
+    assert dump.found_damage
+    [sound] = dump.complaints()
+    assert sound.endswith(f"3 of 5 entries are sound, 81 of {len(data)} bytes")
+
+
+@pytest.mark.usefixtures("broken_logs")
+def test_a_large_message_with_a_wrong_crc_hides_none(open_log: OpenLog) -> None:
+    """One that is larger than a read is not read whole unless its CRC is right: its size may be
+    what is damaged."""
+    log = open_log(max_message_bytes=3 << 20)
+    for size in (10, 2_500_000, 10):
+        log.append(a_set(b"x" * size))
+    data = bytearray(segment(log).read_bytes())
+    data[1_500_000] ^= 1
+    segment(log).write_bytes(data)
+    rows = [row for row in LogDump().rows(segment(log)) if not isinstance(row, str)]
+    assert [(0, True), (1, False), (2, True)] == [(row["offset"], row["isvalid"]) for row in rows]
+    assert "wrong crc" == rows[1]["problem"]
 
 
 def test_gaps_are_complained_about(open_log: OpenLog) -> None:
@@ -138,19 +178,49 @@ def test_the_index_of_an_empty_segment_is_empty(open_log: OpenLog) -> None:
 
 
 @pytest.mark.usefixtures("broken_logs")
-def test_damage_is_named(open_log: OpenLog) -> None:
-    """An index that leads nowhere, an unknown codec and a message above the limit are errors with
-    their place."""
+def test_index_entries_that_lead_nowhere_are_complaints(open_log: OpenLog) -> None:
+    """An entry that leads beyond the messages, or to one that cannot be read, ends no dump."""
+    log = open_log(index_interval_bytes=0)
+    log.append(a_set(b"a"))
+    for value in (b"b", b"c"):
+        log.append(a_set(value, codec=1))
+    log.close()
+    index, place = segment(log, "index"), log.position_of(1).position
+    data = bytearray(segment(log).read_bytes())
+    data[place + 40] ^= 1
+    segment(log).write_bytes(data)
+    entries = index.read_bytes()
+    index.write_bytes(bytes.fromhex("0000000100000fff") + entries)
+    dump = LogDump()
+    rows = list(dump.rows(index))
+    assert [1, 1, 2] == [row["offset"] for row in rows if not isinstance(row, str)]
+    assert [
+        f"The following index entries lead to no message that can be read in :{index}",
+        "  Index offset: 1, position: 4095",
+        f"  Index offset: 1, position: {place}",
+    ] == list(dump.complaints())
+    assert dump.found_damage
+
+
+@pytest.mark.usefixtures("broken_logs")
+def test_an_unknown_codec_is_named(open_log: OpenLog) -> None:
+    """Its message cannot be shown; the next one is."""
     log = open_log()
-    log.append(a_set(b"a" * 100))
-    with pytest.raises(CorruptLog, match=r"largest allowable message size \(50\)"):
-        list(LogDump(max_message_bytes=50).lines(segment(log)))
-    segment(log, "index").write_bytes(bytes.fromhex("0000000100000fff"))
-    with pytest.raises(CorruptLog, match="points to byte 4095"):
-        list(dump_file(segment(log, "index")))
-    segment(log).write_bytes(kernel.build_set([(None, b"x")], attributes=5))
-    with pytest.raises(CorruptLog, match="5 is an unknown codec"):
-        list(dump_file(segment(log)))
+    odd = kernel.build_set([(None, b"x")], attributes=5)
+    segment(log).write_bytes(odd + a_set(b"y", base_offset=1))
+    first, second = [row for row in LogDump().rows(segment(log)) if not isinstance(row, str)]
+    assert (False, "5 is an unknown codec") == (first["isvalid"], first["problem"])
+    assert second["isvalid"]
+
+
+@pytest.mark.usefixtures("broken_logs")
+def test_a_wrapper_without_messages_has_no_time(open_log: OpenLog) -> None:
+    """A time index may name one. (The dump ended with a traceback.)"""
+    log = open_log(level=Level.V0_10_2)
+    segment(log).write_bytes(message_set.pack(b"", 1, 0, 1, 5))
+    times = segment(log, "timeindex")
+    times.write_bytes(TIME_ENTRY.pack(5, 0))
+    assert f"Found timestamp mismatch in :{times}" in list(dump_file(times))
 
 
 def test_large_files_are_read_in_pieces(open_log: OpenLog) -> None:

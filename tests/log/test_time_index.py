@@ -408,8 +408,8 @@ class TestCheck:
         [
             ([(7, 1), (9, 3)], None),
             ([(7, 1), (9, 3), (0, 0), (0, 0)], None),
-            ([(7, 1), (7, 3)], "is not above the entry before"),
-            ([(9, 3), (7, 1)], "is not above the entry before"),
+            ([(7, 1), (7, 3)], "is not above the last right entry"),
+            ([(9, 3), (7, 1)], "is not above the last right entry"),
             ([(6, 0), (8, 2)], None),
             ([(7, 2)], "offset 1 has that timestamp or a later one"),
             ([(6, 2)], "offset 1 has that timestamp or a later one"),
@@ -429,6 +429,33 @@ class TestCheck:
             text for text in (problem or "",) for one in found if text in one
         ]
         assert len(found) == (problem is not None)
+
+    @pytest.mark.usefixtures("broken_logs")
+    def test_every_wrong_entry_is_found(self, directory: Path) -> None:
+        """Also those behind one that is wrong."""
+        path = directory / f"{0:020d}.timeindex"
+        path.write_bytes(
+            b"".join(TIME_ENTRY.pack(*one) for one in [(8, 3), (7, 2), (6, 3), (9, 3)])
+        )
+        assert [12, 24] == [problem.position for problem in check_log(directory)]
+
+    def test_times_of_appends_are_no_damage(
+        self, open_log: OpenLog, tmp_path: Path, clock: ManualClock
+    ) -> None:
+        """With LogAppendTime and compression.type=uncompressed the messages of a producer that
+        compresses keep their own times, as in 0.10.2.2, and the time index has those of the
+        appends."""
+        log = later_log(
+            open_log,
+            index_interval_bytes=0,
+            message_timestamp_type="LogAppendTime",
+            compression_type="uncompressed",
+        )
+        for _ in range(4):
+            clock.now_ms += 1
+            log.append(a_set(clock.now_ms + 1000, clock.now_ms - 3, codec=GZIP))
+        log.close()
+        assert [] == check_log(tmp_path / "t-0")
 
     @pytest.mark.usefixtures("broken_logs")
     @pytest.mark.parametrize(("timestamp_ms", "problems"), [(2000, 0), (1999, 1)])
