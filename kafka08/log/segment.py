@@ -26,6 +26,7 @@ from kafka08.log import crashpoints
 from kafka08.log.config import LogConfig
 from kafka08.log.entry_offsets import OFFSET
 from kafka08.log.files import (
+    exists,
     file_size,
     modified_ms,
     no_way_back,
@@ -71,8 +72,8 @@ class LogSegment(kernel.SegmentTail):
     Only the active segment accepts appends; `activate` makes it so. Not thread-safe.
     """
 
-    __slots__ = ("_disk", "_knows_first", "directory", "file", "index", "jitter_ms",
-                 "log_path", "time_index")  # fmt: skip
+    __slots__ = ("_disk", "_knows_first", "_lacks_time_index", "directory", "file", "index",
+                 "jitter_ms", "log_path", "time_index")  # fmt: skip
 
     def __init__(
         self,
@@ -105,8 +106,11 @@ class LogSegment(kernel.SegmentTail):
         self._knows_first = False
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         self.time_index: TimeIndex | None = None
+        self._lacks_time_index = False
         if has_timestamps:
-            self.time_index = TimeIndex(time_index_file(directory, base_offset), base_offset, disk)
+            path = time_index_file(directory, base_offset)
+            self._lacks_time_index = self.size > 0 and not exists(disk, path)
+            self.time_index = TimeIndex(path, base_offset, disk)
             self.largest = self.time_index.last
         self.index_tail = self.index if self.time_index is None else None
         self.index_interval_bytes = index_interval_bytes
@@ -282,6 +286,11 @@ class LogSegment(kernel.SegmentTail):
             return NO_TIMESTAMP
         return int.from_bytes(head[TIMESTAMP_POSITION:], "big", signed=True)
 
+    def _magic_at(self, position: int) -> int:
+        """The magic of the entry at `position`; 0 if there is none."""
+        magic = self.read_bytes(position + MAGIC_POSITION, 1)
+        return magic[0] if magic else 0
+
     def time_search(self, target_ms: int) -> TimeSearch | None:
         """The search for a message with a timestamp of `target_ms` or later, from the time index's
         entry on; None if all are earlier."""
@@ -301,6 +310,8 @@ class LogSegment(kernel.SegmentTail):
         if self.time_index is None or problem is not None:
             return problem
         problem = self.time_index.problem()
+        if problem is None and self._lacks_time_index and self._magic_at(self.index.last.position):
+            return "the time index is missing"
         if problem is None and not (clean_shutdown and self.time_index.entries):
             problem = self._missing_times(self.time_index.last.timestamp_ms)
         return problem

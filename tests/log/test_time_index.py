@@ -391,6 +391,19 @@ def test_offsets_inside_a_wrapper_are_indexed_again_as_they_were(
     assert [4, 8, 12, 16] == [offset for offset, _ in INDEX_ENTRY.iter_unpack(before)]
 
 
+def test_a_lost_time_index_is_rebuilt_whatever_is_at_the_ends(
+    open_log: OpenLog, tmp_path: Path
+) -> None:
+    """The first message and those behind the last index entry may have no time, while others
+    have."""
+    log = later_log(open_log, index_interval_bytes=0)
+    for time in (-1, 10, 20, -1, -1):
+        log.append(a_set(time))
+    log.close()
+    (tmp_path / "t-0" / f"{0:020d}.timeindex").unlink()
+    assert (20, 2) == later_log(open_log, clean_shutdown=True).offset_at_time(15)
+
+
 class TestCheck:
     """Problems that `log check` finds in a time index."""
 
