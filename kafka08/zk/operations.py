@@ -8,7 +8,7 @@ a later session.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 ANY_VERSION = -1
 
 
-class Node(NamedTuple):
-    """A znode as read: its text (None: no data, which is not the same as ""), its version, and the
-    id of the session it lives with (0: it is persistent)."""
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A znode as read: its text (None: no data, which is not the same as ""), its version, the id
+    of the session it lives with (0: it is persistent), and the transaction that made it, which does
+    not count when two are compared."""
 
     data: str | None
     version: int
     ephemeral_owner: int = 0
+    created_zxid: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

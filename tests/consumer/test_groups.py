@@ -25,9 +25,11 @@ from kafka08.errors import (
     NodeExists,
     SessionLost,
 )
-from kafka08.structs import Broker
+from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.group_store import GroupStore
+from kafka08.zk.operations import Create, Delete
 from kafka08.zk.store import ClusterStore
 from tests.consumer.groups import MakeMember, PaperCluster, expire_session, owned, settled
 from tests.waiting import until
@@ -215,6 +217,34 @@ def test_partitions_added_and_topics_created(cluster: PaperCluster, member: Make
     cluster.delete_topic("later")
     until(lambda: not owned(a), "the topic that went")
     until(lambda: cluster.owners("later") == {}, "the claims on it, which are given up afterwards")
+
+
+@pytest.mark.parametrize("is_seen_gone", [True, False])
+def test_a_topic_made_again_is_read_from_its_start(
+    cluster: PaperCluster, member: MakeMember, is_seen_gone: bool
+) -> None:
+    """What is committed for it is of the former topic: messages below it would be skipped. Another
+    topic, and one that gets more partitions, go on."""
+    for topic in ("again", "other"):
+        cluster.create_topic(topic, 2)
+    store = GroupStore(cluster.zk)
+    a = member("a", auto_commit_interval_ms=20)
+    a.create_message_streams({"again": 1, "other": 1})
+    until(lambda: len(owned(a)) == 4, "its partitions")
+    committed = {TopicPartition(topic, n): 500 for topic in ("again", "other") for n in range(2)}
+    assert {} == store.commit_offsets("g", committed)
+    path = paths.topic("again")
+    if is_seen_gone:
+        cluster.delete_topic("again")
+        until(lambda: len(owned(a)) == 2, "the topic that went")
+        cluster.create_topic("again", 2)
+    else:
+        text = cluster.zk.get(path).data or ""
+        cluster.zk.multi([Delete(path), Create(path, text)])
+    cluster.set_partitions("other", 3)
+    again = {tp: 0 for tp in committed if tp.topic == "again"}
+    until(lambda: store.offsets("g", committed) == {**committed, **again}, "offset 0")
+    until(lambda: len(owned(a)) == 5, "all partitions")
 
 
 def test_patterns_pick_topics_up(cluster: PaperCluster, member: MakeMember) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafka08.admin import AdminClient
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream
@@ -20,7 +21,11 @@ from tests.waiting import until
 
 PARTITIONS = 6
 BATCH = 50
-CONFIG = {"zookeeper.session.timeout.ms": "3000", "controlled.shutdown.retry.backoff.ms": "100"}
+CONFIG = {
+    "zookeeper.session.timeout.ms": "3000",
+    "controlled.shutdown.retry.backoff.ms": "100",
+    "delete.topic.enable": "true",
+}
 
 
 @pytest.fixture
@@ -81,3 +86,46 @@ def test_guarantee_6_brokers_move_under_a_consumer(cluster: EmbeddedCluster) -> 
     for number in range(PARTITIONS):
         offsets = [offset for p, offset, _ in seen if p == number]
         assert offsets == list(range(len(offsets))), "in order, none twice, none left out"
+
+
+@pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
+def test_guarantee_6_a_topic_is_made_again(cluster: EmbeddedCluster, storage: str) -> None:
+    """Its messages are read from the first on, also those below the offset that is committed for
+    the former topic."""
+    client = ClusterClient(
+        parse_bootstrap(cluster.bootstrap), retry_policy=RetryPolicy(tries=100, backoff_ms=100)
+    )
+    config = ConsumerConfig(
+        group_id="g",
+        zookeeper_connect=cluster.zookeeper.connect_string,
+        auto_commit_interval_ms=100,
+        offsets_storage=storage,
+        dual_commit_enabled=False,
+    )
+    seen: list[tuple[int, int, int]] = []
+    with (
+        ConsumerConnector(config) as connector,
+        AdminClient(cluster.zookeeper.connect_string) as admin,
+    ):
+        [stream] = connector.create_message_streams({"moving": 1})["moving"]
+        reader = threading.Thread(target=read, args=(stream, seen), daemon=True)
+        reader.start()
+
+        def all_are_read() -> bool:
+            produce(client, 0)
+            return {partition for partition, *_ in seen} == set(range(PARTITIONS))
+
+        until(all_are_read, "every partition to be read")  # from its end on, which may be late
+        produce(client, 0)
+        admin.delete_topic("moving")
+        until(lambda: "moving" not in admin.list_topics(), "the deletion", 30)
+        cluster.create_topic("moving", PARTITIONS, 3)
+        produce(client, 1)
+        expected = [(p, n, BATCH + n) for p in range(PARTITIONS) for n in range(BATCH)]
+        until(
+            lambda: sorted(one for one in seen if one[2] >= BATCH) == expected,
+            "the messages of the new topic",
+            30,
+        )
+    reader.join(10)
+    client.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from kafka08.consumer.subscription import Subscription, thread_ids
 from kafka08.consumer.zookeeper.assignors import Assignment, range_assign, round_robin_assign
@@ -18,11 +18,13 @@ class GroupView:
     members      consumer id → subscription
     topics       names of all existing topics, if a subscription by pattern needs them
     partitions   topic → partition numbers, for the reader's own topics that exist
+    created      topic → the transaction that made it: another one if it was deleted and made again
     """
 
     members: Mapping[str, Subscription]
     topics: tuple[str, ...]
     partitions: Mapping[str, tuple[int, ...]]
+    created: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,13 @@ def assign(view: GroupView, consumer_id: str, strategy: str) -> Assignment:
     return {tp: thread for tp, thread in everybody.items() if thread in own}
 
 
-def changes(owned: Assignment, wanted: Assignment) -> Changes:
+def changes(owned: Assignment, wanted: Assignment, anew: Collection[str] = ()) -> Changes:
     """The fewest steps. A partition that moves to another stream of the same member is released and
-    claimed, since its owner znode names the stream."""
+    claimed, since its owner znode names the stream; and so is one of a topic that was made anew."""
+    stays = {
+        tp for tp, thread in owned.items() if wanted.get(tp) == thread and tp.topic not in anew
+    }
     return Changes(
-        release=frozenset(tp for tp, thread in owned.items() if wanted.get(tp) != thread),
-        claim={tp: thread for tp, thread in wanted.items() if owned.get(tp) != thread},
+        release=frozenset(owned.keys() - stays),
+        claim={tp: thread for tp, thread in wanted.items() if tp not in stays},
     )

@@ -94,6 +94,12 @@ class Ownership:
         with self._locked():
             return self._store.fetch(partitions)
 
+    def start_over(self, partitions: Collection[TopicPartition]) -> None:
+        """Commit offset 0 for partitions that were claimed: their topic was made again, and what is
+        committed is of the former one. KafkaError as `fetch_committed`, and of the commit."""
+        with self._locked():
+            self._commit(dict.fromkeys(partitions, 0))
+
     def take(self, partitions: Collection[OwnedPartition]) -> None:
         """Own these partitions, which were claimed."""
         self._owned = {**self._owned, **{p.topic_partition: p for p in partitions}}

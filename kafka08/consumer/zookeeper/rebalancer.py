@@ -8,13 +8,17 @@ reads the group again if something changed, and applies the difference:
 Before that it executes the orders of a migration of the group's offsets (member_storage.py),
 because in this thread nothing is claimed or released meanwhile.
 
+A topic that was deleted and made again while the member has known it is read from its start: the
+partitions that the member owns, or claims when it notices, get offset 0 as their committed one.
+
 A change during a rebalance is posted like any other and causes one more round, so none is missed.
 An attempt that fails (a partition is not released yet, a connection was lost) is repeated after
 rebalance.backoff.ms, or as soon as a change or a release is seen, for ever.
 
 Differences from 0.8.2.2, invisible to 0.8.2.2 members of the group: partitions that stay with the
 same stream are not interrupted; an attempt claims all partitions or none; offsets are fetched after
-the claim, when no other member can commit any more, not before. Source:
+the claim, when no other member can commit any more, not before; a topic that was made again goes on
+at its former offsets there, or at auto.offset.reset. Source:
 kafka.consumer.ZookeeperConsumerConnector.ZKRebalancerListener 0.8.2.2.
 """
 
@@ -92,6 +96,8 @@ class Rebalancer:
         self._view: GroupView | None = None
         self._session_id: int | None = None
         """The session of the member's registration and of the partitions that it owns."""
+        self._created: dict[str, int] = {}
+        """topic → the transaction that made it, as of the last rebalance with it."""
         self._first = runtime.event()
         self._task: Task | None = None
 
@@ -201,12 +207,21 @@ class Rebalancer:
             return
         strategy = self._config.partition_assignment_strategy
         wanted = assign(self._view, self._consumer_id, strategy)
-        todo = changes(self._ownership.assignment, wanted)
+        created = self._view.created
+        anew = {
+            topic for topic in created if self._created.get(topic) not in {None, created[topic]}
+        }
+        todo = changes(self._ownership.assignment, wanted, anew)
         if todo.release:
-            self._ownership.give_up(todo.release, commit=self._config.auto_commit_enable)
+            deleted = {tp for tp in todo.release if tp.topic in anew or tp.topic not in created}
+            if deleted:
+                self._ownership.give_up(deleted, commit=False)
+            if left := todo.release - deleted:
+                self._ownership.give_up(left, commit=self._config.auto_commit_enable)
             self._registry.release(todo.release)
         if todo.claim:
-            self._claim(todo.claim)
+            self._claim(todo.claim, anew)
+        self._created |= created
         logger.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
 
     def _begin_session(self) -> None:
@@ -232,9 +247,12 @@ class Rebalancer:
             self._registry.register(self._subscription, self._runtime.time_ms())
             return self._registry.view(self._subscription)
 
-    def _claim(self, wanted: Assignment) -> None:
+    def _claim(self, wanted: Assignment, anew: Collection[str]) -> None:
         self._registry.claim(wanted)
         try:
+            if over := [tp for tp in wanted if tp.topic in anew]:
+                logger.info("[%s] made again, read from offset 0: %s", self._consumer_id, over)
+                self._ownership.start_over(over)
             offsets = self._ownership.fetch_committed(list(wanted))
         except KafkaError:
             self._registry.release(list(wanted))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08.consumer.subscription import Subscription, subscription_of
 from kafka08.consumer.zookeeper.assignment import GroupView
@@ -28,7 +28,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.bulk import portions
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import ANY_VERSION, Check, Create, Delete
+from kafka08.zk.operations import ANY_VERSION, Check, Create, Delete, Node
 
 ID_POLL_MS: Final = 200
 """The time between attempts to register while the member's id is taken."""
@@ -48,6 +48,13 @@ class RegistrationGone(ZooKeeperError):
 
 class ConsumerIdTaken(ZooKeeperError):
     """Another process has registered with the member's id."""
+
+
+class _Topic(NamedTuple):
+    """A topic by its znode: its partition numbers, ascending, and the transaction that made it."""
+
+    partitions: tuple[int, ...]
+    created: int
 
 
 class GroupRegistry:
@@ -83,7 +90,7 @@ class GroupRegistry:
         self._registrations = ZnodeCache(
             zk, lambda node: self._subscription_of(node.data), on_change, runtime
         )
-        self._topics = ZnodeCache(zk, lambda node: _partitions_of(node.data), on_change, runtime)
+        self._topics = ZnodeCache(zk, _topic_of, on_change, runtime)
         self._parents: set[str] = set()
         """Topics whose owners' parent znode is known to exist in this session."""
         self._uncertain: set[TopicPartition] = set()
@@ -132,7 +139,13 @@ class GroupRegistry:
             topics = tuple(self._watched(paths.BROKER_TOPICS))
         elif not all(member.is_static for member in members.values()):
             topics = tuple(self._zk.children_or_empty(paths.BROKER_TOPICS))
-        return GroupView(members, topics, self._partitions(own.topics(topics)))
+        found = self._own_topics(own.topics(topics))
+        return GroupView(
+            members,
+            topics,
+            {name: () if topic is None else topic.partitions for name, topic in found.items()},
+            {name: topic.created for name, topic in found.items() if topic is not None},
+        )
 
     def claim(self, wanted: Assignment) -> None:
         """Own all these partitions. If one is taken, PartitionsOwned, and none is claimed; a watch
@@ -198,12 +211,12 @@ class GroupRegistry:
         found = self._registrations.refresh(by_path)
         return {by_path[path]: subscription for path, subscription in found.items()}
 
-    def _partitions(self, topics: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """topic → its partition numbers ascending; () for a topic that does not exist yet.
-        Either way the topic's znode is watched."""
+    def _own_topics(self, topics: Iterable[str]) -> dict[str, _Topic | None]:
+        """Each of these topics; None for one that does not exist yet. Either way the topic's znode
+        is watched."""
         by_path = {paths.topic(name): name for name in sorted(topics)}
         found = self._topics.refresh(by_path, absent_too=True)
-        return {name: found.get(path, ()) for path, name in by_path.items()}
+        return {name: found.get(path) for path, name in by_path.items()}
 
     def _subscription_of(self, text: str | None) -> Subscription:
         registration = nodes.decode_consumer(text)
@@ -249,6 +262,5 @@ class GroupRegistry:
         self._on_release()
 
 
-def _partitions_of(text: str | None) -> tuple[int, ...]:
-    """The partition numbers in a topic's znode, ascending."""
-    return tuple(sorted(nodes.decode_assignment(text)))
+def _topic_of(node: Node) -> _Topic:
+    return _Topic(tuple(sorted(nodes.decode_assignment(node.data))), node.created_zxid)

@@ -239,7 +239,7 @@ def _set_null(request: TransactionRequest, data: bytes | None) -> None:
 
 def _node(operation: Get, reply: Any) -> Node:
     data, stat = reply
-    return Node(decode(data), stat.version, stat.ephemeralOwner)
+    return Node(decode(data), stat.version, stat.ephemeralOwner, stat.czxid)
 
 
 def _stat(operation: Exists, reply: Any) -> Stat | None:

@@ -98,7 +98,7 @@ def read_result(operation: Operation, result: Any, chroot: Chroot) -> Any:
     """The result that the operation's class documents; `result` is that of its request."""
     if isinstance(operation, Get):
         data, stat = result
-        return Node(decode(data), stat.version, stat.ephemeral_owner)
+        return Node(decode(data), stat.version, stat.ephemeral_owner, stat.czxid)
     if isinstance(operation, Exists):
         return Stat(
             result.version,
