@@ -44,7 +44,7 @@ def configurations() -> list[type[Config]]:
         getattr(import_module(f"kafka08.{module}"), name)
         for path in sorted(PACKAGE.rglob("*.py"), key=_place)
         for name in DECLARATION.findall(path.read_text())
-        if name != "LaterKeys"
+        if name != "KeysSince0_9"
         for module in [".".join(path.relative_to(PACKAGE).with_suffix("").parts)]
     ]
 

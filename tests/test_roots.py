@@ -78,9 +78,10 @@ ROOTS = {
     "runtime/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
     "broker/topics/topic_config_changes.py TopicConfigChanges.start spawn": "reads the changes "
     "again",
-    "broker/replication/unheard_successors.py UnheardSuccessors._doubt spawn": "asks again",
+    "broker/replication/unconfirmed_leaderships.py UnconfirmedLeaderships._doubt spawn": "asks "
+    "again",
     "consumer/zookeeper/connector.py ConsumerConnector._commit_finally call_later": "only closes",
-    "client/side_by_side.py side_by_side spawn": "raised in the task that waits for all",
+    "client/run_concurrently.py run_concurrently spawn": "raised in the task that waits for all",
     "consumer/zookeeper/connector.py ConsumerConnector._join_group spawn": "commits the next time",
     "consumer/fetching/fetcher.py PartitionFetcher.start spawn": "its partitions find a leader",
     "consumer/fetching/fetcher_manager.py FetcherManager.add spawn": "the search goes on",
@@ -142,7 +143,7 @@ PASSES_ON = frozenset(
 NO_DISK = {
     "broker/process/main.py run_patched": "the process ends",
     "broker/process/server.py KafkaServer._log_errors_of": "the process ends",
-    "broker/requests/handlers/later_metadata.py create_one": "creates a topic in ZooKeeper",
+    "broker/requests/handlers/metadata_0_9.py create_one": "creates a topic in ZooKeeper",
     "broker/requests/handlers/create_topics.py create": "creates a topic in ZooKeeper",
     "broker/process/controlled_shutdown.py request_controlled_shutdown": "asks the controller",
     "broker/controller/controller.py Controller._run": "ZooKeeper and other brokers",

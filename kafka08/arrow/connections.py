@@ -114,7 +114,7 @@ def _tell_versions(address: ClusterAddress, settings: ReadSettings, is_used: Top
         used = [brokers[number] for number in leaders & brokers.keys()] or brokers.values()
         asked = {(broker.host, broker.port) for broker in used} or set(address.bootstrap)
         return not any(
-            cluster.side_by_side([partial(_is_of_0_8, *broker, settings) for broker in asked])
+            cluster.run_concurrently([partial(_is_of_0_8, *broker, settings) for broker in asked])
         )
 
 

@@ -20,7 +20,7 @@ from kafka08.cli.skipping import DamageSkipper
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
-from kafka08.consumer.fetching.fetched import offset_behind
+from kafka08.consumer.fetching.fetched import next_offset_after
 from kafka08.errors import InvalidMessage, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
@@ -90,7 +90,7 @@ def consume_partition(
 
 def how_to_skip(error: InvalidMessage) -> str:
     """How to skip a damaged message, for the end of a sentence."""
-    behind = offset_behind(error.__cause__)
+    behind = next_offset_after(error.__cause__)
     return "" if behind is None else f". If that remains, continue after it with --offset {behind}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from kafka08.cli.stderr_logging import say
-from kafka08.consumer.fetching.fetched import offset_behind
+from kafka08.consumer.fetching.fetched import next_offset_after
 from kafka08.errors import InvalidMessage
 from kafka08.structs import TopicPartition
 
@@ -26,7 +26,7 @@ class DamageSkipper:
     def retry_or_skip(self, error: InvalidMessage, skip: Callable[[], Skipped | None]) -> None:
         """Return to continue: with the message that `error` is about, or after it once `skip` has
         skipped it. Raises `error` if skipping is off, or if `skip` could not."""
-        behind = offset_behind(error.__cause__)
+        behind = next_offset_after(error.__cause__)
         if not self._is_wanted or behind is None:
             raise error
         if self._seen != behind:

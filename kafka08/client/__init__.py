@@ -3,7 +3,7 @@
 Start with `cluster.ClusterClient`. `metadata` is its view of the cluster. `requests` translates
 between `{TopicPartition: …}` and the wire; `committed` interprets responses about a group's
 offsets; all three are pure. `coordinators` asks for the offsets of many groups at once. `pool`
-keeps the connections; `side_by_side` makes calls that wait for several brokers at the same time.
+keeps the connections; `run_concurrently` asks several brokers at once.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from kafka08.client.retry import (
     needs_metadata,
     retry,
 )
-from kafka08.client.side_by_side import side_by_side
+from kafka08.client.run_concurrently import run_concurrently
 from kafka08.clock import Clock
 from kafka08.errors import (
     ApiError,
@@ -359,7 +359,7 @@ class ClusterClient(ProcessBound):
         def round_() -> None:
             split, failures = self.by_leader(open_)
             asks = [partial(ask_leader, broker, part) for broker, part in split.items()]
-            for outcomes in self.side_by_side(asks):
+            for outcomes in self.run_concurrently(asks):
                 for tp, outcome in outcomes.items():
                     if isinstance(outcome, KafkaError):
                         failures[tp] = outcome
@@ -394,9 +394,9 @@ class ClusterClient(ProcessBound):
                 failures[tp] = error
         return split, failures
 
-    def side_by_side(self, calls: Iterable[Callable[[], R]]) -> list[R]:
-        """`side_by_side` of calls that ask a broker each."""
-        return side_by_side(calls, self._runtime, "kafka08-broker-call")
+    def run_concurrently(self, calls: Iterable[Callable[[], R]]) -> list[R]:
+        """`run_concurrently` of calls that ask a broker each."""
+        return run_concurrently(calls, self._runtime, "kafka08-broker-call")
 
     @contextmanager
     def _noting(self, broker: Broker) -> Iterator[None]:

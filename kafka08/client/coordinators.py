@@ -194,7 +194,7 @@ class Coordinators:
                 results[group] = found
             else:
                 by_broker.setdefault(found, []).append(group)
-        responses = self._cluster.side_by_side(
+        responses = self._cluster.run_concurrently(
             partial(self._responses_of, broker, names, ask, check)
             for broker, names in by_broker.items()
         )

@@ -93,7 +93,7 @@ def offsets_or_errors(
         return dict.fromkeys(times, error)
     asks = [partial(_ask_leader, cluster, part, max_offsets) for part in split.values()]
     found: dict[TopicPartition, list[int] | KafkaError] = {**failures}
-    for of_leader in cluster.side_by_side(asks):
+    for of_leader in cluster.run_concurrently(asks):
         found |= of_leader
     return {tp: found[tp] for tp in times}
 

@@ -19,7 +19,7 @@ from kafka08.client.requests import fetch_request
 from kafka08.client.retry import RetryPolicy, is_retriable_at_leader, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.fetching.batch import BatchLimits, MessageBatch
-from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, offset_behind
+from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, next_offset_after
 from kafka08.errors import InvalidMessage, KafkaError
 from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
 from kafka08.structs import TopicPartition
@@ -92,7 +92,7 @@ class PartitionReader:
     def skip_damaged(self, error: InvalidMessage) -> tuple[TopicPartition, int] | None:
         """Continue after the message that `error`, raised by the last poll, is about. Returns the
         partition and the new position; None, and skips nothing, if it does not name an offset."""
-        behind = offset_behind(error.__cause__)
+        behind = next_offset_after(error.__cause__)
         if behind is None or behind <= self.position:
             return None
         self.position = behind

@@ -218,7 +218,7 @@ class ClusterReader(Closeable):
             for broker_id in by_leader.keys() & registrations.keys()
             if registrations[broker_id].version >= FIRST_WITH_TIMESTAMPS
         ]
-        found = cluster.side_by_side(partial(ask, broker_id) for broker_id in able)
+        found = cluster.run_concurrently(partial(ask, broker_id) for broker_id in able)
         return {tp: time_ms for times in found for tp, time_ms in times.items()}
 
     def _groups(

@@ -17,7 +17,7 @@ from kafka08.broker.groups.offset_manager import OffsetManager
 from kafka08.broker.process.log_background import LogBackground
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.replica_manager import ReplicaManager
-from kafka08.broker.replication.unheard_successors import UnheardSuccessors
+from kafka08.broker.replication.unconfirmed_leaderships import UnconfirmedLeaderships
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.dispatcher import Dispatcher
 from kafka08.broker.requests.request_metrics import RequestMetrics
@@ -285,11 +285,11 @@ class World:
             followers=self.followed,
         )
         self.replica_manager.load_high_watermarks()
-        successors = UnheardSuccessors(self.runtime, store, self.cache, self.replica_manager)
+        successors = UnconfirmedLeaderships(self.runtime, store, self.cache, self.replica_manager)
         successors.session_begins()
         appender = self.appender = Appender(self.replica_manager, self.runtime)
         offset_manager = OffsetManager(
-            self.runtime, self.config, self.replica_manager, appender, successors.may_exist
+            self.runtime, self.config, self.replica_manager, appender, successors.is_unconfirmed
         )
         group_coordinator = GroupCoordinator(self.runtime, self.config, self.timer, offset_manager)
         if self.config.level >= Level.V0_9_0:

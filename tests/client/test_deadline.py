@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from kafka08.client.retry import RetryPolicy, retry
-from kafka08.client.side_by_side import side_by_side
+from kafka08.client.run_concurrently import run_concurrently
 from kafka08.errors import ConnectionFailed, RequestTimeout
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest
@@ -31,7 +31,7 @@ def test_the_earliest_deadline_counts() -> None:
 def test_it_holds_in_calls_side_by_side() -> None:
     """They run in tasks of their own."""
     with giving_up_at(7):
-        assert side_by_side([give_up_at] * 3, THREADS, "test") == [7, 7, 7]
+        assert run_concurrently([give_up_at] * 3, THREADS, "test") == [7, 7, 7]
 
 
 def test_no_retry_begins_behind_it() -> None:

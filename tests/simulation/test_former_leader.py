@@ -13,7 +13,7 @@ import pytest
 
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.replica_manager import ReplicaManager
-from kafka08.broker.replication.unheard_successors import CHECK_SECONDS, UnheardSuccessors
+from kafka08.broker.replication.unconfirmed_leaderships import CHECK_SECONDS, UnconfirmedLeaderships
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import NotCoordinatorForConsumer
 from kafka08.network.connection import Connection
@@ -143,7 +143,7 @@ def test_it_finds_its_successor_when_the_followers_are_gone(
     """If it does not look, it tries to take the followers that left it out of the ISR, and finds
     its successor then. Until then it tells no offsets under the safe profile: it has not heard who
     leads."""
-    monkeypatch.setattr(UnheardSuccessors, "session_begins", lambda *_: None)
+    monkeypatch.setattr(UnconfirmedLeaderships, "session_begins", lambda *_: None)
     script = played(level)
     assert LAG_SECONDS / 2 < script.led_seconds < 3 * LAG_SECONDS
     assert {-NotCoordinatorForConsumer.code} == set(script.told)
@@ -151,8 +151,8 @@ def test_it_finds_its_successor_when_the_followers_are_gone(
 
 def test_one_that_looks_nowhere_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """As 0.8.2.2 to 0.10.2.2, it goes on leading for ever, and tells the old offset."""
-    monkeypatch.setattr(UnheardSuccessors, "may_exist", lambda *_: False)
-    monkeypatch.setattr(ReplicaManager, "hear_of_leader", lambda *_: None)
+    monkeypatch.setattr(UnconfirmedLeaderships, "is_unconfirmed", lambda *_: False)
+    monkeypatch.setattr(ReplicaManager, "on_leader_announced", lambda *_: None)
     script = played("0.8.2")
     assert script.led_seconds >= WATCHED_SECONDS
     assert {OLD} == set(script.told)

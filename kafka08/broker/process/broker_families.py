@@ -158,7 +158,7 @@ def of_controller(controller: Controller, pauses: Pauses) -> Iterator[Family]:
     )
 
 
-def of_groups(groups: GroupCoordinator, offsets: OffsetManager) -> Iterator[Family]:
+def group_metrics(groups: GroupCoordinator, offsets: OffsetManager) -> Iterator[Family]:
     name = "kafka_coordinator_group_groupmetadatamanager"
     yield gauge(f"{name}_numoffsets", "Committed offsets that this broker keeps.", len(offsets))
     yield gauge(
@@ -182,7 +182,7 @@ def of_fetchers(fetchers: ReplicaFetcherManager, pauses: Pauses) -> Iterator[Fam
     )
 
 
-def of_cleaner(cleaner: LogCleaner) -> Iterator[Family]:
+def cleaner_metrics(cleaner: LogCleaner) -> Iterator[Family]:
     stats = cleaner.last_stats
     yield gauge(
         "kafka_log_logcleaner_max_clean_time_secs",

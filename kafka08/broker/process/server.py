@@ -22,12 +22,12 @@ from kafka08.broker.controller.controller import Controller
 from kafka08.broker.groups.group_coordinator import GroupCoordinator
 from kafka08.broker.groups.offset_manager import OffsetManager
 from kafka08.broker.process.broker_families import (
-    of_cleaner,
+    cleaner_metrics,
+    group_metrics,
     of_connections,
     of_controller,
     of_event_loop,
     of_fetchers,
-    of_groups,
     of_replicas,
     of_session,
     of_state,
@@ -42,7 +42,7 @@ from kafka08.broker.process.missed_restart import MissedRestart
 from kafka08.broker.replication.isr_change_notifications import CHECK_MS as ISR_CHANGES_CHECK_MS
 from kafka08.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replication.replica_manager import ReplicaManager
-from kafka08.broker.replication.unheard_successors import UnheardSuccessors
+from kafka08.broker.replication.unconfirmed_leaderships import UnconfirmedLeaderships
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.dispatcher import Dispatcher
 from kafka08.broker.requests.request_metrics import RequestMetrics
@@ -98,7 +98,7 @@ class KafkaServer:
         self._store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
         self._former_session: FormerSession | None = None
-        self._unheard_successors: UnheardSuccessors | None = None
+        self._unconfirmed_leaderships: UnconfirmedLeaderships | None = None
         self._listeners: dict[str, Listener] = {}
         self._fetchers: ReplicaFetcherManager | None = None
         self._replica_manager: ReplicaManager | None = None
@@ -171,7 +171,7 @@ class KafkaServer:
         def before_registration(zk: ZkClient) -> None:
             former_session.keep(zk)
             context.deleted_topics.suspect_all()
-            context.unheard_successors.session_begins()
+            context.unconfirmed_leaderships.session_begins()
             context.replica_manager.refuse_former_controllers()
 
         # Tell everyone we are alive.
@@ -212,7 +212,7 @@ class KafkaServer:
         replica_manager.load_high_watermarks()
         if self._stopping:
             raise Closed(f"broker {config.broker_id} was stopped while it loaded its logs")
-        self._unheard_successors = UnheardSuccessors(
+        self._unconfirmed_leaderships = UnconfirmedLeaderships(
             runtime, store, metadata_cache, replica_manager
         )
         appender = Appender(replica_manager, runtime)
@@ -221,7 +221,7 @@ class KafkaServer:
             config,
             replica_manager,
             appender,
-            self._unheard_successors.may_exist,
+            self._unconfirmed_leaderships.is_unconfirmed,
             self._offsets_partitions(store),
         )
         self._group_coordinator = GroupCoordinator(runtime, config, timer, self._offset_manager)
@@ -240,7 +240,7 @@ class KafkaServer:
             self._group_coordinator,
             topic_waits,
             DeletedTopics(runtime, store, metadata_cache, self._group_coordinator, topic_waits),
-            self._unheard_successors,
+            self._unconfirmed_leaderships,
             cluster_id=self._cluster_id,
         )
 
@@ -452,9 +452,9 @@ class KafkaServer:
         pauses = Pauses(self._pause)
         yield from of_controller(self._controller, pauses)
         if self._group_coordinator is not None and self._offset_manager is not None:
-            yield from of_groups(self._group_coordinator, self._offset_manager)
+            yield from group_metrics(self._group_coordinator, self._offset_manager)
         yield from of_fetchers(self._fetchers, pauses)
-        yield from of_cleaner(self._cleaner.cleaner)
+        yield from cleaner_metrics(self._cleaner.cleaner)
         yield from of_replicas(self._replica_manager, pauses)
 
     def _current_state(self) -> BrokerState:
@@ -487,8 +487,8 @@ class KafkaServer:
             self._log_errors_of(self._missed_restart.stop)
         if self._registration is not None:
             self._log_errors_of(self._registration.stop)
-        if self._unheard_successors is not None:
-            self._log_errors_of(self._unheard_successors.stop)
+        if self._unconfirmed_leaderships is not None:
+            self._log_errors_of(self._unconfirmed_leaderships.stop)
         for server in self._socket_servers:
             self._log_errors_of(server.stop)
         for listener in list(self._listeners.values())[len(self._socket_servers) :]:

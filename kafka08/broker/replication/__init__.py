@@ -6,5 +6,5 @@ replica_fetcher             one greenlet that fetches from one leader; fetch_fra
 follower_truncation         where a follower's log and its leader's part: log_comparison (pure)
 isr_changes                 changes of the ISR on their way to ZooKeeper; isr_change_notifications
 high_watermark_checkpoints  `replication-offset-checkpoint` of each log directory
-unheard_successors          partitions that may have another leader by now
+unconfirmed_leaderships          partitions that may have another leader by now
 """

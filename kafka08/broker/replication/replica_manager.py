@@ -122,7 +122,7 @@ class ReplicaManager:
         notifications = self.isr_change_notifications
         on_changed = None if notifications is None else notifications.record
         self._isr_changes = IsrChanges(
-            runtime, store, self.purgatories.wake, self.hear_of_leader, on_changed
+            runtime, store, self.purgatories.wake, self.on_leader_announced, on_changed
         )
         self._codes = LEADER_AND_ISR_CODES[config.level]
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -567,7 +567,7 @@ class ReplicaManager:
             )
         self._metadata_cache.update(request)
         for state in request.partition_states:
-            self.hear_of_leader(TopicPartition(state.topic, state.partition), state)
+            self.on_leader_announced(TopicPartition(state.topic, state.partition), state)
         self._follow_moved_leaders()
 
     def _follow_moved_leaders(self) -> None:
@@ -584,7 +584,7 @@ class ReplicaManager:
         if moved:
             self._followers.end_idle()
 
-    def hear_of_leader(self, topic_partition: TopicPartition, state: AnyState) -> None:
+    def on_leader_announced(self, topic_partition: TopicPartition, state: AnyState) -> None:
         """The controller has told other brokers, or ZooKeeper, who leads a partition: end the
         leadership of this broker if another one leads under a later epoch. Never switches."""
         if state.leader not in (NO_LEADER, LEADER_DURING_DELETE, self.broker_id):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafka08.broker.groups.group_coordinator import GroupCoordinator
     from kafka08.broker.groups.offset_manager import OffsetManager
     from kafka08.broker.replication.replica_manager import ReplicaManager
-    from kafka08.broker.replication.unheard_successors import UnheardSuccessors
+    from kafka08.broker.replication.unconfirmed_leaderships import UnconfirmedLeaderships
     from kafka08.broker.settings.config import BrokerConfig
     from kafka08.broker.topics.deleted_topics import DeletedTopics
     from kafka08.broker.topics.topic_creator import TopicCreator
@@ -46,7 +46,7 @@ class BrokerContext:
     group_coordinator: GroupCoordinator
     topic_waits: TopicWaits
     deleted_topics: DeletedTopics
-    unheard_successors: UnheardSuccessors
+    unconfirmed_leaderships: UnconfirmedLeaderships
     cluster_id: str | None = None
     listener: str = PLAINTEXT
     controller_connection: ControllerConnection = field(default_factory=ControllerConnection)

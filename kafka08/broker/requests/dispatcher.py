@@ -26,15 +26,15 @@ from kafka08.broker.requests.handlers import (
     delete_topics,
     describe_groups,
     fetch,
+    fetch_0_10_2,
     heartbeat,
     join_group,
-    later_fetch,
-    later_metadata,
     leader_and_isr,
     leave_group,
     list_groups,
     list_offsets,
     metadata,
+    metadata_0_9,
     offset_commit,
     offset_fetch,
     offsets,
@@ -108,10 +108,10 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
 }
 """Request class → handler and refusal. A handler gets every version of its API in one form."""
 
-LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]]] = {
+HANDLERS_SINCE: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]]] = {
     Level.V0_9_0: {
         ProduceRequest: (produce.handle_legal_acks, produce.refuse),
-        MetadataRequest: (later_metadata.handle, later_metadata.refuse),
+        MetadataRequest: (metadata_0_9.handle, metadata_0_9.refuse),
         UpdateMetadataRequest: (update_metadata.handle, update_metadata.refuse_by_code),
         ControlledShutdownRequest: (
             controlled_shutdown.handle,
@@ -119,7 +119,7 @@ LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]
         ),
     },
     Level.V0_10_2: {
-        FetchRequest: (later_fetch.handle, fetch.refuse),
+        FetchRequest: (fetch_0_10_2.handle, fetch.refuse),
         OffsetsRequest: (list_offsets.handle, list_offsets.refuse),
     },
 }
@@ -129,7 +129,7 @@ LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]
 def handlers_at(level: Level) -> dict[type[Request], tuple[ApiHandler, Refuse]]:
     """The handlers of a broker of that level."""
     found = dict(HANDLERS)
-    for since, handlers in sorted(LATER_HANDLERS.items()):
+    for since, handlers in sorted(HANDLERS_SINCE.items()):
         if since <= level:
             found.update(handlers)
     return found

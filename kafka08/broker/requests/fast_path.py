@@ -23,7 +23,7 @@ from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.fast_fetch import FastFetch
 from kafka08.broker.requests.fast_groups import FastGroups
 from kafka08.broker.requests.fast_produce import FastProduce
-from kafka08.broker.requests.handlers import fetch, later_fetch
+from kafka08.broker.requests.handlers import fetch, fetch_0_10_2
 from kafka08.levels import Level
 from kafka08.protocol.codec import (
     REQUEST_HEADER,
@@ -121,7 +121,7 @@ class FastPath:
         """Complete a parked Fetch that FastFetch can no longer answer."""
         header, request = decode_request(payload, self._served)
         call = Call(self._broker, link, header, request, fetch.refuse)
-        complete = later_fetch.complete if self._has_magic_1 else fetch.complete
+        complete = fetch_0_10_2.complete if self._has_magic_1 else fetch.complete
         response = complete(self._broker, request, call)
         if not isinstance(response, NoResponse):
             call.respond_encoded(response)

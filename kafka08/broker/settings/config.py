@@ -1,6 +1,6 @@
 """BrokerConfig: a broker's configuration: keys, rules about several keys, and derived values.
 
-The keys are declared in config_keys and later_keys. Source: kafka.server.KafkaConfig 0.8.2.2 and
+The keys are declared in config_keys and keys_0_9. Source: kafka.server.KafkaConfig 0.8.2.2 and
 0.10.2.2.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from kafka08 import profile
 from kafka08.broker.settings.config_keys import NO_BROKER_ID, BrokerKeys
 from kafka08.broker.settings.endpoints import EVERY_PROTOCOL, parse_endpoints, parse_protocol_map
-from kafka08.broker.settings.later_keys import V0_9_0, V0_10_2, in_later_spelling
+from kafka08.broker.settings.keys_0_9 import V0_9_0, V0_10_2, in_spelling_of_0_9
 from kafka08.config import BLANKS, INT_MAX, LONG_MAX, Key
 from kafka08.errors import ConfigError
 from kafka08.levels import LEVELS, Level
@@ -64,7 +64,7 @@ class BrokerConfig(BrokerKeys):
         properties = properties or {}
         chosen = keywords.get("kafka08_profile", properties.get("kafka08.profile"))
         given = {**profile.broker_defaults(str(chosen)), **properties}
-        super().__init__(in_later_spelling(given, self._types), **keywords)
+        super().__init__(in_spelling_of_0_9(given, self._types), **keywords)
 
     @classmethod
     def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:

@@ -1,6 +1,6 @@
 """BrokerKeys: the keys of a server.properties of 0.8.2, with defaults and ranges at each level.
 
-Later keys are in later_keys, rules about several keys and derived values in config. A key with
+Later keys are in keys_0_9, rules about several keys and derived values in config. A key with
 `effect=False` is accepted, as by the JVM, and listed at startup as without effect: here one event
 loop does the work of the JVM's threads. Source: kafka.server.KafkaConfig 0.8.2.2.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka08 import profile
-from kafka08.broker.settings.later_keys import V0_9_0, V0_10_2, LaterKeys
+from kafka08.broker.settings.keys_0_9 import V0_9_0, V0_10_2, KeysSince0_9
 from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, key
 from kafka08.kernel.types import MIN_MESSAGE_BYTES
 from kafka08.safety import ALLOW_DOC
@@ -20,7 +20,7 @@ NO_BROKER_ID: Final = -1
 UNLIMITED: Final = -1
 
 
-class BrokerKeys(LaterKeys):
+class BrokerKeys(KeysSince0_9):
     """The base of BrokerConfig. Only broker.id and zookeeper.connect are required."""
 
     ALIASES = {"log.dir": "log.dirs"}

@@ -26,7 +26,7 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 Decoder = Callable[[bytes], Any]
 
 
-def offset_behind(error: BaseException | None) -> int | None:
+def next_offset_after(error: BaseException | None) -> int | None:
     """The offset at which reading continues after the message for which the kernel raised `error`;
     None if the error does not name the message's offset. It is the next offset, after the last
     inner message of a compressed one that cannot be decompressed."""

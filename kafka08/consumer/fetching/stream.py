@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.consumer.fetching.batch import BatchLimits, MessageBatch
-from kafka08.consumer.fetching.fetched import offset_behind
+from kafka08.consumer.fetching.fetched import next_offset_after
 from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
 from kafka08.errors import InvalidMessage
 from kafka08.kernel import Columns
@@ -244,7 +244,7 @@ class FetchedStream(ProcessBound):
         self._chunks = deque(c for c in self._chunks if c.partition is not partition)
         partition.fetch_again()
         self._on_room()
-        offset, next_offset = partition.consumed_offset, offset_behind(error)
+        offset, next_offset = partition.consumed_offset, next_offset_after(error)
         self._damaged = None if next_offset is None else (partition, next_offset)
         tp = partition.topic_partition
         how_to_skip = "" if next_offset is None else self._how_to_skip(tp, next_offset)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kafka08.broker.requests import converted_set, fast_fetch
 from kafka08.broker.requests.converted_set import PIECE_BYTES, DownConvertedResponse
-from kafka08.broker.requests.handlers import later_fetch
+from kafka08.broker.requests.handlers import fetch_0_10_2
 from kafka08.kernel import build_set, entries, wrap
 from kafka08.log.slices import LogSlice
 from kafka08.protocol import compression, message_set
@@ -315,7 +315,7 @@ def test_large_sets_are_looked_at_in_a_thread(
     monkeypatch.setattr(world.runtime, "run_native", note)
     before = fetch(world).message_set
     assert [] == looked
-    for module in (fast_fetch, later_fetch):
+    for module in (fast_fetch, fetch_0_10_2):
         monkeypatch.setattr(module, "LOOKED_AT_AT_ONCE_BYTES", 1000)
     assert before == fetch(world).message_set
     assert 1 == len(looked)

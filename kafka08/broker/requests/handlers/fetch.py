@@ -268,7 +268,7 @@ def refuse_read(
     refused: GroupedErrors,
 ) -> int:
     """Count and log an error of one partition, or put it into `refused`; returns its code."""
-    failure = certain(error, topic_partition, broker, request)
+    failure = error_for_response(error, topic_partition, broker, request)
     if isinstance(failure, NotLeaderForPartition | UnknownTopicOrPartition):
         refused.add(topic_partition, failure)
     else:
@@ -294,7 +294,7 @@ def log_refused(refused: GroupedErrors, call: Call) -> None:
         )
 
 
-def certain(
+def error_for_response(
     error: Exception, topic_partition: TopicPartition, broker: BrokerContext, request: FetchRequest
 ) -> Exception:
     """The error for the response. OffsetOutOfRange makes a consumer forget its position, so only
@@ -304,7 +304,7 @@ def certain(
     if (
         isinstance(error, OffsetOutOfRange)
         and is_consumer
-        and broker.unheard_successors.may_exist(topic_partition)
+        and broker.unconfirmed_leaderships.is_unconfirmed(topic_partition)
     ):
         return NotLeaderForPartition(
             f"{error} The ZooKeeper session of broker {broker.config.broker_id} may have expired, "

@@ -20,7 +20,7 @@ def handle(broker: BrokerContext, request: LeaderAndIsrRequest, call: Call) -> N
     call.check_controller(request.controller_epoch)
 
     def become_leader_or_follower() -> LeaderAndIsrResponse:
-        with broker.unheard_successors.hearing(request.partition_states, call.connection):
+        with broker.unconfirmed_leaderships.hearing(request.partition_states, call.connection):
             return broker.replica_manager.become_leader_or_follower(request)
 
     return call.run_in_greenlet("LeaderAndIsr", become_leader_or_follower)

@@ -120,7 +120,7 @@ def find(
         fetched = find_in_zookeeper(broker, request.group, known)
     elif request.group is NULL_NAME:
         return UnknownError.code, {}
-    elif broker.config.is_safe and broker.unheard_successors.may_exist(
+    elif broker.config.is_safe and broker.unconfirmed_leaderships.is_unconfirmed(
         TopicPartition(OFFSETS_TOPIC, broker.offset_manager.partition_for(request.group))
     ):
         return NotCoordinatorForConsumer.code, {}

@@ -17,7 +17,7 @@ def handle(
 ) -> UpdateMetadataResponse:
     call.check_controller(request.controller_epoch)
     broker.deleted_topics.controller_speaks(request.controller_epoch)
-    with broker.unheard_successors.hearing(request.partition_states, call.connection):
+    with broker.unconfirmed_leaderships.hearing(request.partition_states, call.connection):
         broker.replica_manager.update_metadata(request)
     broker.group_coordinator.forget_partitions(
         TopicPartition(state.topic, state.partition)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.broker.replication import unheard_successors
-from kafka08.broker.replication.unheard_successors import CHECKS, UnheardSuccessors
+from kafka08.broker.replication import unconfirmed_leaderships
+from kafka08.broker.replication.unconfirmed_leaderships import CHECKS, UnconfirmedLeaderships
 from kafka08.errors import SessionLost
 from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
@@ -40,8 +40,8 @@ class Broker:
             self.during.pop(0)()
 
     @property
-    def successors(self) -> UnheardSuccessors:
-        return self.world.context.unheard_successors
+    def successors(self) -> UnconfirmedLeaderships:
+        return self.world.context.unconfirmed_leaderships
 
     @property
     def leads(self) -> bool:
@@ -83,14 +83,14 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Broker:
 
 def test_a_session_that_goes_on_leaves_no_doubt(broker: Broker) -> None:
     """A healthy broker asks ZooKeeper nothing."""
-    assert not broker.successors.may_exist(TP)
+    assert not broker.successors.is_unconfirmed(TP)
     assert 0 == broker.pauses
 
 
 def test_the_end_of_the_session_makes_all_doubtful(broker: Broker) -> None:
     """Already before the broker registers again."""
     broker.loses_session()
-    assert broker.successors.may_exist(TP)
+    assert broker.successors.is_unconfirmed(TP)
 
 
 def test_a_successor_in_zookeeper_ends_the_leadership(broker: Broker) -> None:
@@ -105,7 +105,7 @@ def test_a_successor_that_is_elected_later_ends_it(broker: Broker) -> None:
     """The controller may be slow: ZooKeeper is asked again."""
     doubts: list[bool] = []
     broker.during = [
-        lambda: doubts.append(broker.successors.may_exist(TP)),
+        lambda: doubts.append(broker.successors.is_unconfirmed(TP)),
         lambda: broker.in_zookeeper(2, 1),
     ]
     broker.loses_session()
@@ -119,7 +119,7 @@ def test_the_word_of_the_controller_ends_the_doubt(broker: Broker) -> None:
     broker.loses_session()
     broker.successors.session_begins()
     assert (True, 2) == (broker.leads, broker.pauses)
-    assert not broker.successors.may_exist(TP)
+    assert not broker.successors.is_unconfirmed(TP)
 
 
 def test_what_the_controller_sent_before_it_noticed_ends_no_doubt(broker: Broker) -> None:
@@ -129,7 +129,7 @@ def test_what_the_controller_sent_before_it_noticed_ends_no_doubt(broker: Broker
     doubts: list[bool] = []
 
     def doubted() -> None:
-        doubts.append(broker.successors.may_exist(TP))
+        doubts.append(broker.successors.is_unconfirmed(TP))
 
     broker.during = [
         lambda: broker.hears("t", connection=old),
@@ -141,7 +141,7 @@ def test_what_the_controller_sent_before_it_noticed_ends_no_doubt(broker: Broker
     broker.loses_session()
     broker.successors.session_begins()
     assert ([True, True], 5) == (doubts, broker.pauses)
-    assert not broker.successors.may_exist(TP)
+    assert not broker.successors.is_unconfirmed(TP)
 
 
 def test_a_controller_that_noticed_nothing_leaves_the_leader(broker: Broker) -> None:
@@ -149,7 +149,7 @@ def test_a_controller_that_noticed_nothing_leaves_the_leader(broker: Broker) -> 
     broker.loses_session()
     broker.successors.session_begins()
     assert (True, CHECKS) == (broker.leads, broker.pauses)
-    assert not broker.successors.may_exist(TP)
+    assert not broker.successors.is_unconfirmed(TP)
 
 
 def test_a_new_leadership_of_ones_own_waits_for_the_controller(broker: Broker) -> None:
@@ -166,13 +166,13 @@ def test_an_error_while_a_leadership_ends_is_followed_by_another_check(
 ) -> None:
     """Else nothing would end the doubt."""
     manager = broker.world.replica_manager
-    hear = manager.hear_of_leader
+    hear = manager.on_leader_announced
 
     def fail_once(*_: object) -> None:
-        monkeypatch.setattr(manager, "hear_of_leader", hear)
+        monkeypatch.setattr(manager, "on_leader_announced", hear)
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(manager, "hear_of_leader", fail_once)
+    monkeypatch.setattr(manager, "on_leader_announced", fail_once)
     broker.in_zookeeper(2, 1)
     broker.loses_session()
     broker.successors.session_begins()
@@ -196,13 +196,13 @@ def test_a_successor_in_a_deleted_topic_is_none_in_the_next_one(
     broker.loses_session()
     broker.successors.session_begins()
     assert broker.leads
-    assert not broker.successors.may_exist(TP)
+    assert not broker.successors.is_unconfirmed(TP)
 
 
 def test_thousands_are_read_in_turns(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """To decode the states of all at once would hold the event loop; and what was read first is
     known first."""
-    monkeypatch.setattr(unheard_successors, "PARTITIONS_AT_ONCE", 2)
+    monkeypatch.setattr(unconfirmed_leaderships, "PARTITIONS_AT_ONCE", 2)
     others = ["a", "b", "c", "d"]
     for topic in others:
         broker.world.lead(topic)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafka08.protocol.fetch import FetchPartition, FetchRequest
 
 
-class LaterReader:
+class UnlimitedReader:
     """Partitions one by one, each up to its own limit. Never switches."""
 
     def __init__(self, broker: BrokerContext, request: FetchRequest) -> None:
@@ -69,7 +69,7 @@ class LaterReader:
         return partition.read(wanted.offset, max_bytes, committed_only=committed_only)
 
 
-class DownConvertingReader(LaterReader):
+class DownConvertingReader(UnlimitedReader):
     """Reads for consumers that know only magic 0."""
 
     def finish(
@@ -101,7 +101,7 @@ class DownConvertingReader(LaterReader):
         return take_turns()
 
 
-class LimitedReader(LaterReader):
+class LimitedReader(UnlimitedReader):
     """Reads with a limit for the whole response.
 
     `_left` is the rest of that limit, in bytes. While nothing was read (`_is_empty`) the next
@@ -149,11 +149,11 @@ def complete(
 
 def reading_of(
     broker: BrokerContext, request: FetchRequest
-) -> Callable[[FetchRequest], LaterReader]:
+) -> Callable[[FetchRequest], UnlimitedReader]:
     """The way to read a request of its version; puts its topics in order."""
     request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
     if request.version < MAGIC_1_VERSION:
         return partial(DownConvertingReader, broker)
     if request.version < LIMITED_VERSION:
-        return partial(LaterReader, broker)
+        return partial(UnlimitedReader, broker)
     return partial(LimitedReader, broker)

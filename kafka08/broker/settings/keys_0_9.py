@@ -1,4 +1,4 @@
-"""LaterKeys: the keys of a server.properties that 0.9 and 0.10 added.
+"""KeysSince0_9: the keys of a server.properties that 0.9 and 0.10 added.
 
 Below its level a key is unknown, as to a broker of that release; its attribute then has the
 default. Source: kafka.server.KafkaConfig 0.9.0.1 and 0.10.2.2.
@@ -25,7 +25,7 @@ SPELLINGS: Final = {"compression.type": str.lower, "security.inter.broker.protoc
 """Keys whose values brokers from 0.9 on read in any case, and how they are declared here."""
 
 
-def in_later_spelling(given: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+def in_spelling_of_0_9(given: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
     """The pairs; from 0.9 on with true, false and the values of SPELLINGS in their case."""
     if given.get("api.level", LEVELS[0]) == LEVELS[0]:
         return dict(given)
@@ -44,7 +44,7 @@ def _latest(level: Level) -> dict[str, str]:
     return {"default": str(LATEST[level])}
 
 
-class LaterKeys(Config):
+class KeysSince0_9(Config):
     """The base of BrokerKeys."""
 
     # Level and peers

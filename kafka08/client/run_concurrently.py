@@ -13,7 +13,7 @@ from kafka08.runtime import Runtime
 T = TypeVar("T")
 
 
-def side_by_side(calls: Iterable[Callable[[], T]], runtime: Runtime, name: str) -> list[T]:
+def run_concurrently(calls: Iterable[Callable[[], T]], runtime: Runtime, name: str) -> list[T]:
     """The results of `calls`, in their order, after all have ended; raises the error of the first
     that failed. Each runs in a task of its own called `name`, the last in that of the caller: a
     call alone starts no task. The deadline of `giving_up_at` holds in all of them."""

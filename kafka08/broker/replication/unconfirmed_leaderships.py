@@ -1,4 +1,4 @@
-"""UnheardSuccessors: finds out which partitions other brokers lead since this one lost its session.
+"""UnconfirmedLeaderships: which partitions other brokers may lead since this one lost its session.
 
 The controller elects other leaders when a broker's ZooKeeper session ends. The broker hears of them
 only from its requests, which may be late, or never arrive. Until then it would go on leading, with
@@ -49,7 +49,7 @@ class Led(NamedTuple):
     known: PartitionStateInfo | None
 
 
-class UnheardSuccessors:
+class UnconfirmedLeaderships:
     """The partitions of one broker that are in doubt."""
 
     def __init__(
@@ -72,7 +72,7 @@ class UnheardSuccessors:
         self._task: Greenlet | None = None
         self._is_asking = False
 
-    def may_exist(self, topic_partition: TopicPartition) -> bool:
+    def is_unconfirmed(self, topic_partition: TopicPartition) -> bool:
         """Whether another broker may lead a partition that this one believes to lead. Never
         switches."""
         zk = self._store.zk
@@ -114,7 +114,7 @@ class UnheardSuccessors:
         }
         if self._led and not self._is_asking:
             self._is_asking = True
-            self._task = self._runtime.spawn(self._run, name="unheard-successors")
+            self._task = self._runtime.spawn(self._run, name="unconfirmed-leaderships")
 
     def stop(self) -> None:
         """Stop asking."""
@@ -172,7 +172,7 @@ class UnheardSuccessors:
         for tp, state in states.items():
             # Not what was deleted, and created again, while its state was on the way.
             if self._replica_manager.find(tp) is led[tp].partition:
-                self._replica_manager.hear_of_leader(tp, state)
+                self._replica_manager.on_leader_announced(tp, state)
 
     def _is_in_doubt(self, topic_partition: TopicPartition) -> bool:
         led = self._led.get(topic_partition)
