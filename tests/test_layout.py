@@ -312,6 +312,47 @@ def test_no_circle() -> None:
     tuple(TopologicalSorter(MAY_IMPORT).static_order())
 
 
+def drawn(number: int) -> dict[str, set[str]]:
+    """The arrows of a flowchart in ARCHITECTURE.md."""
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    chart = re.findall(r"```mermaid\nflowchart TB\n(.*?)```", page, re.DOTALL)[number]
+    lines = [line.strip().split(" --> ") for line in chart.splitlines()]
+    return {room: set(targets.split(" & ")) for room, targets in lines}
+
+
+def without_detours(rooms: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The arrows that no path over other rooms replaces."""
+
+    def reached(room: str) -> set[str]:
+        return rooms[room].union(*(reached(other) for other in rooms[room]))
+
+    shortest = {
+        room: targets - set().union(*(reached(other) for other in targets))
+        for room, targets in rooms.items()
+    }
+    return {room: targets for room, targets in shortest.items() if targets}
+
+
+def test_the_page_draws_the_packages() -> None:
+    """The first picture of ARCHITECTURE.md has the arrows of MAY_IMPORT, without detours."""
+    rooms = {
+        room: {entry.split(".")[0] for entry in allowed} - {room, "*"}
+        for room, allowed in MAY_IMPORT.items()
+        if "." not in room
+    }
+    assert without_detours(rooms) == drawn(0)
+
+
+def test_the_page_draws_the_rooms_of_the_broker() -> None:
+    """The second picture of ARCHITECTURE.md has the arrows between them, without detours."""
+    rooms = {
+        room.removeprefix("broker."): {entry.removeprefix("broker.") for entry in allowed}
+        for room, allowed in MAY_IMPORT.items()
+        if room.startswith("broker.")
+    }
+    assert without_detours(rooms) == drawn(1)
+
+
 def test_a_package_of_rooms_has_no_other_files() -> None:
     """Each file of the broker is in one of its rooms."""
     assert ["__init__.py"] == [path.name for path in (ROOT / "kafka08/broker").glob("*.py")]
