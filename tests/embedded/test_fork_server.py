@@ -42,7 +42,8 @@ def test_forked_brokers_draw_other_numbers() -> None:
         for _ in range(2):
             if not fork():
                 from kafka08.runtime.greenlets import GeventRuntime
-                print(random.random(), uuid.uuid4(), GeventRuntime().random.random(), flush=True)
+                drawn = random.random(), uuid.uuid4(), GeventRuntime().random.random()
+                os.write(1, " ".join(map(str, [*drawn, ""])).encode())
                 os._exit(0)
         import time
         from gevent.monkey import get_original
@@ -57,9 +58,11 @@ def test_the_end_of_the_fork_server_ends_its_brokers() -> None:
     """However it ends, and a cluster whose brokers died starts them again by the next one."""
     with EmbeddedCluster(brokers=1) as cluster:
         broker = cluster.brokers[0]
+        pid = broker.process.pid
         server = server_of("broker")
         os.kill(server, signal.SIGKILL)
         until(lambda: not broker.running, "the broker ended")
+        until(lambda: not state_of(pid or 0), "its process is gone")
         assert broker.process.exit_code == -signal.SIGKILL
         cluster.restart(0)
         assert server_of("broker") != server
