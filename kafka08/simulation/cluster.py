@@ -142,6 +142,8 @@ class SimBroker:
         self.process: Process | None = None
         self.server: KafkaServer | None = None
         self.starts = 0
+        self.is_stopping = False
+        """Whether its process is being stopped cleanly, or was."""
         self._ends: dict[TopicPartition, int] = {}
         """The log end offsets when the last process ended."""
         self.disk = SimDisk(self, hosts.random_of(f"disk-{broker_id}"))
@@ -162,6 +164,7 @@ class SimBroker:
     def start(self) -> None:
         """Start a process, which dies if the broker cannot start."""
         self.starts += 1
+        self.is_stopping = False
         name = f"{self.host}.{self.starts}"
         process = self.process = self.hosts.process(name, self.host)
         process.on_death.append(self._end_of_process)
@@ -199,6 +202,7 @@ class SimBroker:
         process, server = self.process, self.server
         assert process is not None
         assert server is not None
+        self.is_stopping = True
         task = process.spawn(server.shutdown, (), "shutdown")
         scheduler = process.scheduler
         caller = scheduler.current

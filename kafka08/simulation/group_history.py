@@ -1,12 +1,12 @@
-"""GroupHistory: the messages and commits of the members of a group with a coordinator, and the
-rules for them. Pure; events are recorded in the order in which they happened.
+"""GroupHistory: the messages and commits of the members of a group, and the rules for them. Pure;
+events are recorded in the order in which they happened.
 
 1. A member receives messages only of partitions that it owns, by its own callbacks.
 2. Between `assigned` and `revoked` a partition's messages are consecutive: none is skipped or
    repeated.
-3. The first message of an assignment is at most the one after all that members have received, and
-   at least the last offset whose commit was acknowledged before the assignment.
-4. A committed offset is at most the one after all that members have received.
+3. The first message of an assignment is at most the first one that no member has processed, and at
+   least the last offset whose commit was acknowledged before the assignment.
+4. A committed offset is at most the first message that no member has processed.
 
 A commit that is acknowledged to a former owner does not count as committed: the next one may have
 started before. Rules 2 to 4 hold where the logs lose no messages. The caller checks with `missing`
@@ -16,7 +16,8 @@ member is killed before, another member must process it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kafka08.structs import TopicPartition
@@ -54,8 +55,8 @@ class GroupHistory:
         self._floors: dict[str, dict[TopicPartition, int]] = {}
         """member → its partitions → the committed offset at the time of the assignment."""
         self._processed: dict[TopicPartition, set[int]] = {}
-        self._ends: dict[TopicPartition, int] = {}
-        """The offset after the last message that any member received."""
+        self._unfinished: dict[TopicPartition, int] = {}
+        """The first offset that no member has processed."""
         self._owners: dict[TopicPartition, str] = {}
         """The member to which a partition was assigned last."""
         self.committed_offsets: dict[TopicPartition, int] = {}
@@ -85,30 +86,62 @@ class GroupHistory:
         if self._is_safe:
             self._check_order(member, tp, offset, has[tp])
         has[tp] = offset + 1
-        self._ends[tp] = max(self._ends.get(tp, 0), offset + 1)
 
     def _check_order(self, member: str, tp: TopicPartition, offset: int, due: int | None) -> None:
-        floor, end = self._floors[member][tp], self._ends.get(tp, 0)
+        floor = self._floors[member].pop(tp, None)  # of the first message alone
+        end = self._unfinished.get(tp, 0)
         if due is not None and offset != due:
             self._on_violation(f"{member} was handed {tp} offset {offset} instead of {due}")
-        elif offset < floor:
+        elif floor is not None and offset < floor:
             self._on_violation(f"{member} begins {tp} at {offset}, though {floor} was committed")
-        elif offset > end:
-            self._on_violation(f"{member} begins {tp} at {offset}, but no member was handed {end}")
+        elif floor is not None and offset > end:
+            self._on_violation(
+                f"{member} begins {tp} at {offset}, but no member has processed {end}"
+            )
 
     def processed(self, tp: TopicPartition, offset: int) -> None:
         done = self._processed.setdefault(tp, set())
         self.repetitions += offset in done
         done.add(offset)
+        end = self._unfinished.get(tp, 0)
+        while end in done:
+            end += 1
+        self._unfinished[tp] = end
 
     def committed(self, member: str, offsets: Mapping[TopicPartition, int]) -> None:
         for tp, offset in offsets.items():
-            if self._is_safe and offset > self._ends.get(tp, 0):
-                self._on_violation(
-                    f"{member} committed {tp} offset {offset}, which no member was handed"
-                )
-            if self._owners.get(tp) == member:
+            self._check_commit(member, tp, offset)
+            if self._may_commit(member, tp):
                 self.committed_offsets[tp] = max(self.committed_offsets.get(tp, 0), offset)
+
+    def _check_commit(self, member: str, tp: TopicPartition, offset: int) -> None:
+        """Rule 4."""
+        end = self._unfinished.get(tp, 0)
+        if self._is_safe and offset > end:
+            self._on_violation(
+                f"{member} committed {tp} offset {offset}, but no member has processed {end}"
+            )
+
+    def _may_commit(self, member: str, tp: TopicPartition) -> bool:
+        """Whether it is the owner of the partition, for whom an acknowledged commit counts."""
+        return self._owners.get(tp) == member
+
+    def took_long(self, member: str, what: str, seconds: float, limit: float) -> None:
+        """A call of a member's consumer has not ended in time."""
+        self._on_violation(f"{member}: {what} took {seconds:.1f} s, but {limit:g} s are its limit")
+
+    def partitions_of(self, member: str) -> list[TopicPartition]:
+        """The partitions that a member owns, by its own callbacks."""
+        return list(self._next.get(member, ()))
+
+    def uneven(self, members: int, partitions: Sequence[TopicPartition]) -> str:
+        """How unevenly so many members share the partitions; "" if none has more than one partition
+        more than another."""
+        counts = Counter(self._owners.get(tp) for tp in partitions)
+        is_even = len(counts) == min(members, len(partitions)) and (
+            max(counts.values()) - min(counts.values()) <= 1
+        )
+        return "" if is_even else f"{dict(counts)}"
 
     def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
         """The number of these messages that no member has processed."""

@@ -2,9 +2,10 @@
 partition is assigned as requested, or the controller has a reason to refuse it.
 
 The reasons are those of 0.8.2.2: the topic is gone or being deleted, the partition never had a
-leader, or a requested broker was not alive. A controller learns late of a broker that is back, so
-the broker may have been away a while ago. A refused move that another controller had begun leaves
-its old and its new replicas assigned, as in 0.8.2.2; `topic_checks` awaits that all are in sync.
+leader, or a requested broker was not alive, or being stopped. A controller learns late of a broker
+that is back, so the broker may have been away a while ago. A refused move that another controller
+had begun leaves its old and its new replicas assigned, as in 0.8.2.2; `topic_checks` awaits that
+all are in sync.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class MoveChecks:
         self._registrations: dict[int, int] = {}
         """Broker id → the zxid of its registration."""
         self._away: dict[int, float] = {}
-        """Broker id → when it was last seen without a registration, or with a new one."""
+        """Broker id → when it was last seen without a registration, with a new one, or stopping."""
         self._watch_periodically()
 
     def _watch_periodically(self) -> None:
@@ -52,7 +53,8 @@ class MoveChecks:
     def _watch_registrations(self) -> None:
         for broker in self._brokers:
             znode = self._zookeeper.server.find(paths.broker(broker.id))
-            if znode is None or znode.czxid != self._registrations.get(broker.id):
+            is_new = znode is not None and znode.czxid != self._registrations.get(broker.id)
+            if znode is None or is_new or broker.is_stopping:
                 self._away[broker.id] = self._scheduler.now
             if znode is not None:
                 self._registrations[broker.id] = znode.czxid

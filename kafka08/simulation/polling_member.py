@@ -6,7 +6,8 @@ It runs on simulated time and, in a process of its own, on real time (tests/hist
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Self
@@ -19,7 +20,12 @@ from kafka08.runtime import ClientRuntime
 from kafka08.simulation.group_history import GroupEvents
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
+Limited = Callable[[str, float], AbstractContextManager[object]]
 CLOSE_SECONDS: Final = 2.0
+CALLBACK_SECONDS: Final = CLOSE_SECONDS + 1.0
+"""The longest that its callbacks take."""
+REBALANCE_SECONDS: Final = 10.0
+"""The longest automatic commit of a rebalance."""
 POLL_SECONDS: Final = 0.2
 WORK_SECONDS: Final = 30.0
 """The default limit of a member's work, over all messages."""
@@ -39,6 +45,7 @@ class Habits:
     commit          after work: sync, async, or "" for automatic commits alone
     commits_in_revoked   whether on_revoked commits
     whims           how often it pauses, seeks to its position, unsubscribes or calls wakeup
+    fails           the share of messages whose work fails: it closes its consumer
     """
 
     ways: tuple[str, ...]
@@ -48,6 +55,7 @@ class Habits:
     commit: str
     commits_in_revoked: bool
     whims: float
+    fails: float
 
     @classmethod
     def draw(cls, random: Random, *, long_seconds: float) -> Self:
@@ -59,7 +67,12 @@ class Habits:
             commit=random.choice(["", "", "sync", "async"]),
             commits_in_revoked=random.random() < 0.3,
             whims=random.choice([0.0, 0.0, 0.1]),
+            fails=random.choice([0.0, 0.0, 0.01]),
         )
+
+
+class WorkFailed(Exception):
+    """The work for a message has failed."""
 
 
 class PollingMember:
@@ -75,8 +88,12 @@ class PollingMember:
         name: str,
         *,
         work_seconds: float = WORK_SECONDS,
+        limited: Limited = lambda _what, _seconds: nullcontext(),
     ) -> None:
+        """`limited(what, seconds)` is a context in which a call of the consumer must end within so
+        many seconds."""
         self.runtime = runtime
+        self.limited = limited
         self.is_ending = False
         self.has_ended = False
         self._config = config
@@ -126,6 +143,7 @@ class Use:
         self._random = member.runtime.random
         self._name = name
         self._topic = member._topic
+        self._has_failed = False
         self.consumer = KafkaConsumer(member._config, interceptors=[self], runtime=member.runtime)
 
     def run(self) -> None:
@@ -138,6 +156,9 @@ class Use:
                 if self._member.whims_left and self._random.random() < self._habits.whims:
                     self._member.whims_left -= 1
                     self._have_a_whim()
+            except WorkFailed:
+                self._has_failed = True
+                return
             except KafkaError:
                 # A group may refuse this member for the whole session of a dead one.
                 self._runtime.sleep(POLL_SECONDS)
@@ -146,12 +167,14 @@ class Use:
 
     def close(self) -> None:
         self._events.revoked(self._name, self.consumer.assignment())
-        self.consumer.close(timeout=CLOSE_SECONDS)
+        with self._member.limited("close", CLOSE_SECONDS + CALLBACK_SECONDS):
+            self.consumer.close(timeout=CLOSE_SECONDS)
 
     # ------------------------------------------------------------------------------------ reading
 
     def _poll(self) -> None:
-        messages = self.consumer.poll(POLL_SECONDS)
+        with self._limited_poll("poll"):
+            messages = self.consumer.poll(POLL_SECONDS)
         for message in messages:
             self._note(message)
         self._work([(TopicPartition(m.topic, m.partition), m.offset) for m in messages])
@@ -166,12 +189,17 @@ class Use:
                 return
 
     def _batch(self) -> None:
-        batch = self.consumer.poll_batch(POLL_SECONDS, BATCH_MESSAGES)
+        with self._limited_poll("poll_batch"):
+            batch = self.consumer.poll_batch(POLL_SECONDS, BATCH_MESSAGES)
         if batch is not None:
             tp, offsets = batch.topic_partition, list(batch.offsets)
             for offset in offsets:
                 self._events.handed(self._name, tp, offset)
             self._work([(tp, offset) for offset in offsets])
+
+    def _limited_poll(self, what: str) -> AbstractContextManager[object]:
+        limit = POLL_SECONDS + CALLBACK_SECONDS + REBALANCE_SECONDS
+        return self._member.limited(what, limit)
 
     def _note(self, message: Message) -> None:
         tp = TopicPartition(message.topic, message.partition)
@@ -182,6 +210,9 @@ class Use:
         for tp, offset in messages:
             is_long = self._random.random() < habits.long_work
             self._member.work(habits.long_seconds if is_long else habits.work_seconds)
+            if self._member.whims_left and self._random.random() < habits.fails:
+                self._member.whims_left -= 1
+                raise WorkFailed
             self._events.processed(tp, offset)
         if messages and habits.commit == "sync" and self._member.commits_left:
             self._member.commits_left -= 1
@@ -224,7 +255,8 @@ class Use:
 
     def _on_revoked(self, partitions: Iterable[TopicPartition]) -> None:
         self._events.revoked(self._name, partitions)
-        if self._habits.commits_in_revoked:
+        # A commit would finish the message whose work has failed.
+        if self._habits.commits_in_revoked and not self._has_failed:
             self.consumer.commit(timeout=CLOSE_SECONDS)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:

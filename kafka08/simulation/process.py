@@ -50,12 +50,19 @@ class Process:
         self.on_death: list[Callable[[bool], object]] = []
         """Called when it dies, for instance to close its connections. True: its host lost power."""
         self._stops = 0
+        self._stopped_at = 0.0
+        self._stopped_seconds = 0.0
         self._loop_calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
 
     # Its clocks
 
     def monotonic(self) -> float:
         return self.scheduler.now + self.monotonic_offset
+
+    def running_seconds(self) -> float:
+        """The seconds since the start of the run in which it was not stopped."""
+        now = self._stopped_at if self.is_stopped else self.scheduler.now
+        return now - self._stopped_seconds
 
     def time_ms(self) -> int:
         return START_WALL_MS + self.wall_offset_ms + int(self.scheduler.now * 1000)
@@ -113,6 +120,8 @@ class Process:
 
     def stop(self) -> None:
         """As SIGSTOP: it takes no step until `resume` was called once for each `stop`."""
+        if not self._stops:
+            self._stopped_at = self.scheduler.now
         self._stops += 1
         self.is_stopped = True
 
@@ -121,6 +130,7 @@ class Process:
         if self._stops:
             return
         self.is_stopped = False
+        self._stopped_seconds += self.scheduler.now - self._stopped_at
         held, self.held = self.held, []
         for name, call, args in held:
             self.scheduler.make_ready(self, name, call, *args)

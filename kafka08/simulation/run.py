@@ -29,10 +29,10 @@ from kafka08.simulation.controller_check import ControllerCheck
 from kafka08.simulation.faults import Faults
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.log_checks import LogChecks
-from kafka08.simulation.members import GROUP, Deliveries, SimMember
+from kafka08.simulation.members import SimMember
 from kafka08.simulation.move_checks import MoveChecks
 from kafka08.simulation.network import Network
-from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.plan import Fault, Plan, draw_plan
 from kafka08.simulation.recovery_conditions import (
     are_in_sync,
     are_registered,
@@ -55,6 +55,7 @@ from kafka08.simulation.workload import (
 from kafka08.simulation.writers import Observed, async_producer, new_producer, old_producer
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
+from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.model.server import Server
@@ -192,17 +193,25 @@ class Run:
             self.target.partitions,
             self._on_violation,
         )
-        self.handed: Deliveries | GroupHistory = (
-            GroupHistory(self._on_violation, is_safe=is_safe)
-            if plan.coordinated
-            else Deliveries(self.zookeeper, self.brokers, self._on_violation, is_safe=is_safe)
-        )
+        self.group: GroupHistory
+        if plan.coordinated:
+            self.group = GroupHistory(self._on_violation, is_safe=is_safe)
+        else:
+            self.group = ZooKeeperGroupHistory(
+                self.zookeeper,
+                self.brokers,
+                self._on_violation,
+                is_safe=is_safe,
+                is_exact=plan.offsets_storage == "zookeeper"
+                and all(fault.kind is not Fault.MIGRATE for fault in plan.faults),
+            )
+            zookeeper_checks.on_offset = self.group.stored
         log_checks = LogChecks(
             self.scheduler,
             self.zookeeper,
             self.brokers,
             GROUP,
-            self.handed.committed_offsets,
+            self.group.committed_offsets,
             self._on_violation,
             replication_factor=plan.replication_factor,
             is_safe=is_safe,
@@ -214,7 +223,7 @@ class Run:
         zookeeper_checks.on_state = log_checks.check_isrs
         zookeeper_checks.on_deleted = log_checks.forget
         self.members = [
-            SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
+            SimMember(self.hosts, number, self.target, self.group, plan.offsets_storage)
             for number in range(plan.members)
         ]
         self.verdict: str | None = None
@@ -357,9 +366,9 @@ class Run:
 
         if self.members:
             self._await(
-                "the group to be handed every message",
+                "the group to process every message",
                 RECOVERY_SECONDS,
-                lambda: not any(self.handed.missing(tp, set(final[tp])) for tp in final),
+                lambda: not any(self.group.missing(tp, set(final[tp])) for tp in final),
             )
 
             ends = {tp: max(final[tp]) + 1 for tp in final if final[tp]}
@@ -367,6 +376,12 @@ class Run:
                 "the group to commit the end of every partition",
                 RECOVERY_SECONDS,
                 lambda: self._has_committed(ends),
+            )
+            shared = partial(self.group.uneven, len(self.members), self.target.partitions)
+            self._await(
+                lambda: f"the group to share its partitions evenly: {shared()}",
+                RECOVERY_SECONDS,
+                lambda: not shared(),
             )
 
     def _final_all(self) -> dict[TopicPartition, dict[int, bytes]]:

@@ -14,10 +14,10 @@ from kafka08.producer.old.config import ProducerConfig
 from kafka08.producer.old.producer import Producer
 from kafka08.producer.record import KeyedMessage
 from kafka08.simulation.cluster import BROKER_PORT, Hosts, host_of
-from kafka08.simulation.members import GROUP
 from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.simulation.workload import TOPIC
 from kafka08.simulation.zookeeper import ADDRESS
+from kafka08.simulation.zookeeper_group_history import GROUP
 
 TOOLS_MAX: Final = 4
 """The most tools at a time: each that waits for members asks ZooKeeper 20 times a second."""

@@ -27,7 +27,7 @@ from kafka08.zk.model.messages import (
 from kafka08.zk.model.session import ToServer
 
 STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
-OFFSET: Final = re.compile(r"/consumers/[^/]+/offsets/[^/]+/\d+")
+OFFSET: Final = re.compile(r"/consumers/[^/]+/offsets/([^/]+)/(\d+)")
 
 
 class ZooKeeperChecks:
@@ -35,6 +35,7 @@ class ZooKeeperChecks:
     say            called with a sentence for each new controller, election and ISR
     on_state       called after each write of a partition's state
     on_deleted     called after the deletion of one
+    on_offset      called with the writer after a write of a group's offset (safe profile)
     on_moves       called with the writer, after a write or removal of the request for moves
     """
 
@@ -48,6 +49,7 @@ class ZooKeeperChecks:
     ) -> None:
         self.on_state: Callable[[], object] = lambda: None
         self.on_deleted: Callable[[TopicPartition], object] = lambda _tp: None
+        self.on_offset: Callable[[str, TopicPartition, int], object] = lambda *_: None
         self.on_moves: Callable[[str], object] = lambda _writer: None
         self._zookeeper = zookeeper
         self._is_safe = is_safe
@@ -78,8 +80,9 @@ class ZooKeeperChecks:
             elif match := STATE.fullmatch(path):
                 self._check_state(process.name, path, match[1], int(match[2]))
                 is_state = True
-            elif self._is_safe and OFFSET.fullmatch(path):
-                self._check_offset(process.name, path)
+            elif self._is_safe and (match := OFFSET.fullmatch(path)):
+                tp = TopicPartition(match[1], int(match[2]))
+                self._check_offset(process.name, path, tp)
         if is_state:
             self.on_state()
         if is_move:
@@ -135,13 +138,15 @@ class ZooKeeperChecks:
                 f"{self._controllers.get(self._epoch)}'s"
             )
 
-    def _check_offset(self, writer: str, path: str) -> None:
+    def _check_offset(self, writer: str, path: str, tp: TopicPartition) -> None:
         if self._zookeeper.server.find(path) is None:
             return
         offset = nodes.decode_offset(self._text(path))
         before = self._offsets.get(path, -1)
         if offset < before:
             self._on_violation(f"{path} went back from {before} to {offset}, by {writer}")
+        if offset != before:
+            self.on_offset(writer, tp, offset)
         self._offsets[path] = offset
 
     def _text(self, path: str) -> str | None:

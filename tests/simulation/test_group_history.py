@@ -61,10 +61,11 @@ def test_2_one_after_the_other(group: Group, offset: int) -> None:
 
 
 def test_3_nothing_is_skipped(group: Group) -> None:
-    """A member that begins at 6 skips 5, which no member received."""
+    """A member that begins at 6 skips 5, which no member has processed, even if one had it."""
+    group.history.handed("a", TP, 5)
     group.history.assigned("b", [TP])
     group.history.handed("b", TP, 6)
-    assert group.wrong == ["b begins [t,0] at 6, but no member was handed 5"]
+    assert group.wrong == ["b begins [t,0] at 6, but no member has processed 5"]
 
 
 def test_3_commits_do_not_go_back(group: Group) -> None:
@@ -84,12 +85,27 @@ def test_3_commits_do_not_go_back(group: Group) -> None:
     assert group.wrong == ["d begins [t,0] at 4, though 5 was committed"]
 
 
-def test_4_committed_messages_were_delivered(group: Group) -> None:
-    """A commit one offset above the received messages breaks rule 4: it may lose a message."""
+def test_4_committed_messages_were_processed(group: Group) -> None:
+    """A commit behind a message that was handed out, but whose work is not done, breaks rule 4: it
+    may lose the message."""
+    group.history.handed("a", TP, 5)
     group.history.committed("a", {TP: 5})
     assert group.wrong == []
     group.history.committed("a", {TP: 6})
-    assert group.wrong == ["a committed [t,0] offset 6, which no member was handed"]
+    assert group.wrong == ["a committed [t,0] offset 6, but no member has processed 5"]
+
+
+def test_an_even_share() -> None:
+    """No member may have more than one partition more than another, and none may be left out."""
+    history = GroupHistory(lambda _: None, is_safe=True)
+    partitions = [TopicPartition("t", number) for number in range(4)]
+    history.assigned("a", partitions)
+    assert history.uneven(1, partitions) == ""
+    assert history.uneven(2, partitions) == "{'a': 4}"
+    history.assigned("b", partitions[:1])
+    assert history.uneven(2, partitions) == "{'b': 1, 'a': 3}"
+    history.assigned("b", partitions[:2])
+    assert history.uneven(2, partitions) == ""
 
 
 def test_logs_that_lose_messages_excuse_gaps() -> None:

@@ -10,8 +10,12 @@ import pytest
 from kafka08.broker.groups.offset_loader import OffsetLoader
 from kafka08.client.committed import committed_in_kafka
 from kafka08.consumer.fetching.fetched import FetchedSet
+from kafka08.consumer.fetching.owned_partition import Chunk
+from kafka08.consumer.fetching.stream import FetchedStream
 from kafka08.consumer.simple import SimpleConsumer
-from kafka08.consumer.zookeeper import offset_store, registry
+from kafka08.consumer.zookeeper import assignment, offset_store, registry
+from kafka08.consumer.zookeeper.assignors import Assignment
+from kafka08.consumer.zookeeper.connector import ConsumerConnector
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
 from kafka08.consumer.zookeeper.session import SessionGate
@@ -20,6 +24,7 @@ from kafka08.migration import offset_migration
 from kafka08.migration.rollback import Rollback
 from kafka08.network import connection
 from kafka08.simulation.plan import Fault
+from kafka08.structs import TopicPartition
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import Create
 from tests.simulation.planted.defect import (
@@ -218,3 +223,89 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return replace(found, offset=found.offset + 1) if waited else found
 
     patch.setattr(SimpleConsumer, "fetch", late)
+
+
+@planted(
+    "a commit counts the message in work as finished",
+    "consumers",
+    "no member has processed",
+    (Fault.KILL,),
+    seed=2,
+    needs=lambda plan: plan.members > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    positions = FetchedStream.positions
+
+    def handed_out(self: FetchedStream, partitions: Any) -> Any:
+        found, current = positions(self, partitions), self.handed_out()
+        return found if current is None or current[0] not in found else {**found, **dict([current])}
+
+    patch.setattr(FetchedStream, "positions", handed_out)
+
+
+@planted(
+    "a claim begins at the offset of an earlier claim",
+    "consumers",
+    "begins",
+    (Fault.KILL,),
+    seed=4,
+    needs=lambda plan: plan.members > 1,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    make = ConsumerConnector._make_partitions
+
+    def remembered(self: ConsumerConnector, wanted: Any, offsets: Any) -> Any:
+        known = self.__dict__.setdefault("_known", {})
+        return make(self, wanted, {tp: known.setdefault(tp, offsets[tp]) for tp in wanted})
+
+    patch.setattr(ConsumerConnector, "_make_partitions", remembered)
+
+
+@planted(
+    "the first message of a set is left out",
+    "consumers",
+    "instead of",
+    (Fault.KILL,),
+    seed=2,
+    needs=lambda plan: plan.members > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    messages_of = FetchedStream._messages_of
+
+    def late(self: FetchedStream, chunk: Chunk, from_offset: int) -> Any:
+        is_long = chunk.next_offset - from_offset > 1
+        return messages_of(self, chunk, from_offset + (from_offset > 0 and is_long))
+
+    patch.setattr(FetchedStream, "_messages_of", late)
+
+
+@planted(
+    "a clean stop does not commit",
+    "consumers",
+    "has stopped and finished",
+    (Fault.KILL,),
+    seed=2,
+    needs=lambda plan: plan.members > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerConnector, "_commit_finally", lambda *_: None)
+
+
+@planted(
+    "the last members get the remaining partitions",
+    "assignors",
+    "share its partitions",
+    (Fault.KILL,),
+    seed=16,
+    needs=lambda plan: plan.members > plan.partitions or plan.partitions % max(1, plan.members) > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def last_first(partitions: Any, threads: Any) -> Assignment:
+        [(topic, numbers)] = partitions.items()
+        readers = sorted(threads[topic], reverse=True)
+        return {
+            TopicPartition(topic, number): readers[place * len(readers) // len(numbers)]
+            for place, number in enumerate(sorted(numbers, reverse=True))
+        }
+
+    patch.setattr(assignment, "range_assign", last_first)

@@ -1,0 +1,312 @@
+"""A member of a ZooKeeper group in a run: it uses its ConsumerConnector in random ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, Self
+
+from kafka08.client.requests import StorageName
+from kafka08.consumer.zookeeper.config import ConsumerConfig
+from kafka08.consumer.zookeeper.connector import ConsumerConnector
+from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
+from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore
+from kafka08.consumer.zookeeper.ownership import Ownership
+from kafka08.consumer.zookeeper.rebalancer import Rebalancer
+from kafka08.errors import ApiError, ConsumerTimeout, KafkaError
+from kafka08.simulation.polling_member import BATCH_MESSAGES, WORK_SECONDS, WorkFailed
+from kafka08.simulation.runtime import SimClientRuntime
+from kafka08.simulation.workload import POLL_SECONDS, TIMEOUT_MS, TOPIC, Target
+from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
+from kafka08.structs import NO_OFFSET, TopicPartition
+
+LEAVES: Final = 3
+"""How often a member leaves the group: each time the others wait for a rebalance."""
+BY_HAND: Final = 20
+"""A member that commits by hand does so after so many messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorHabits:
+    """in_batches      whether it reads batches instead of single messages
+    by_hand         whether it commits by hand instead of automatically
+    work_seconds    the work for a message
+    long_work       the share of messages with `long_seconds` of work
+    leaves          the share of messages after which it leaves the group, and comes back
+    fails           the share of messages whose work fails: it leaves without having finished it
+    """
+
+    in_batches: bool
+    by_hand: bool
+    work_seconds: float
+    long_work: float
+    long_seconds: float
+    leaves: float
+    fails: float
+
+    @classmethod
+    def draw(cls, random: Random, *, long_seconds: float) -> Self:
+        return cls(
+            in_batches=random.random() < 0.3,
+            by_hand=random.random() < 0.3,
+            work_seconds=random.choice([0.0, 0.0, 0.001, 0.05]),
+            long_work=random.choice([0.0, 0.0, 0.001]),
+            long_seconds=long_seconds,
+            leaves=random.choice([0.0, 0.0, 0.01]),
+            fails=random.choice([0.0, 0.0, 0.01]),
+        )
+
+
+class WatchedConnector(ConsumerConnector):
+    """A connector whose claims, commits, and offsets from Kafka are noted.
+
+    committed   the offsets of its commits that did not fail, of the partitions that it owns
+    is_sure     False once a commit has failed, or the session was lost
+    """
+
+    def __init__(
+        self, config: ConsumerConfig, runtime: SimClientRuntime, history: ZooKeeperGroupHistory
+    ) -> None:
+        super().__init__(config, runtime=runtime)
+        self._history = history
+        self.committed: dict[TopicPartition, int] = {}
+        self.is_sure = True
+        self.on_claim: Callable[[Collection[TopicPartition]], object] = lambda _: None
+
+    def _make_rebalancer(self, subscription: Any) -> Rebalancer:
+        rebalancer = super()._make_rebalancer(subscription)
+        assert self._ownership is not None
+        self._watch(self._ownership)
+        return rebalancer
+
+    def _watch(self, ownership: Ownership) -> None:
+        history, member = self._history, self.consumer_id
+        take, give_up, drop = ownership.take, ownership.give_up, ownership.drop
+        commit, commit_once = ownership.commit, ownership._commit
+
+        def taken(partitions: Any) -> None:
+            offsets = {p.topic_partition: p.consumed_offset for p in partitions}
+            for tp in offsets:
+                self.committed.pop(tp, None)
+            history.claimed(member, offsets)
+            self.on_claim(offsets.keys())
+            take(partitions)
+
+        def given_up(partitions: Collection[TopicPartition], *, commit: bool) -> None:
+            give_up(partitions, commit=commit)
+            history.revoked(member, partitions)
+
+        def dropped() -> None:
+            self.is_sure = False
+            drop()
+            history.revoked(member, self._history.partitions_of(member))
+
+        def noted(offsets: Mapping[TopicPartition, int]) -> None:
+            try:
+                commit_once(dict(offsets))
+            except KafkaError:
+                self.is_sure = False
+                raise
+            self.committed.update(offsets)
+
+        def asked(**how: int) -> None:
+            try:
+                commit(**how)
+            except KafkaError:
+                self.is_sure = False
+                raise
+
+        for name, call in {
+            "take": taken,
+            "give_up": given_up,
+            "drop": dropped,
+            "_commit": noted,
+            "commit": asked,
+        }.items():
+            setattr(ownership, name, call)
+
+    def _kafka_store(self) -> KafkaOffsetStore:
+        store = super()._kafka_store()
+        commit_each, fetch_once = store.commit_each, store.fetch_once
+
+        def noted(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, ApiError]:
+            refused = commit_each(offsets)
+            stored = {
+                tp: offset
+                for tp, offset in offsets.items()
+                if offset != NO_OFFSET and tp not in refused  # NO_OFFSET is never sent
+            }
+            self._history.committed(self.consumer_id, stored)
+            return refused
+
+        def found(
+            partitions: Collection[TopicPartition], give_up_at: float = float("inf")
+        ) -> dict[TopicPartition, int]:
+            least = self._history.least_offsets()
+            offsets = fetch_once(partitions, give_up_at)
+            self._history.found(self.consumer_id, offsets, least)
+            return offsets
+
+        store.commit_each = noted  # type: ignore[method-assign]
+        store.fetch_once = found  # type: ignore[method-assign]
+        return store
+
+
+class ConnectorMember:
+    """One member of the group, which reads until `end` is called."""
+
+    def __init__(
+        self,
+        runtime: SimClientRuntime,
+        target: Target,
+        history: ZooKeeperGroupHistory,
+        storage: StorageName,
+        habits: ConnectorHabits,
+    ) -> None:
+        self.runtime = runtime
+        self.is_ending = False
+        self.has_ended = False
+        self._history = history
+        self._habits = habits
+        self._work_left = WORK_SECONDS
+        self._leaves_left = LEAVES
+        self._config = ConsumerConfig(
+            {
+                "group.id": GROUP,
+                "zookeeper.connect": target.zookeeper,
+                "auto.offset.reset": "smallest",
+                "auto.commit.enable": not habits.by_hand,
+                "auto.commit.interval.ms": runtime.random.choice([100, 1000]),
+                "offsets.storage": storage,
+                "dual.commit.enabled": False,
+                "consumer.timeout.ms": 200,
+                "fetch.wait.max.ms": runtime.random.choice([100, 1000]),
+                "socket.timeout.ms": TIMEOUT_MS,
+                "offsets.channel.socket.timeout.ms": TIMEOUT_MS,
+                "zookeeper.session.timeout.ms": runtime.random.choice([4000, 6000]),
+                "rebalance.backoff.ms": runtime.random.choice([200, 2000]),
+            }
+        )
+
+    def run(self) -> None:
+        while not self.is_ending:
+            try:
+                connector = WatchedConnector(self._config, self.runtime, self._history)
+            except KafkaError:
+                self.runtime.sleep(POLL_SECONDS)
+                continue
+            use = _Use(self, connector, self._habits, self._history)
+            try:
+                use.read()
+            except (KafkaError, WorkFailed):
+                self.runtime.sleep(POLL_SECONDS)
+            finally:
+                use.stop()
+        self.has_ended = True
+
+    def end(self) -> None:
+        self.is_ending = True
+
+    def work(self, *, is_long: bool) -> None:
+        """Work for a message, but not beyond the limit of all work: the run must end."""
+        habits = self._habits
+        seconds = habits.long_seconds if is_long else habits.work_seconds
+        if seconds and self._work_left > 0:
+            self._work_left -= seconds
+            self.runtime.sleep(seconds)
+
+    def leaves(self) -> bool:
+        """Whether it leaves the group now."""
+        if not self._leaves_left or self.runtime.random.random() >= self._habits.leaves:
+            return False
+        self._leaves_left -= 1
+        return True
+
+
+class _Use:
+    """One connector, until it is shut down."""
+
+    def __init__(
+        self,
+        member: ConnectorMember,
+        connector: WatchedConnector,
+        habits: ConnectorHabits,
+        history: ZooKeeperGroupHistory,
+    ) -> None:
+        self._member = member
+        self._connector = connector
+        self._habits = habits
+        self._history = history
+        self._random = member.runtime.random
+        self._name = connector.consumer_id
+        self._current: tuple[TopicPartition, int] | None = None
+        """The partition of the messages in work, and the offset after them."""
+        self._finished: dict[TopicPartition, int] = {}
+        """The first offset that it has not finished, since it claimed the partition."""
+        self._since_commit = 0
+        connector.on_claim = self._forget
+
+    def read(self) -> None:
+        """Read until the member must end or leaves. Raises what a stream raises, and WorkFailed."""
+        [stream] = self._connector.create_message_streams({TOPIC: 1})[TOPIC]
+        while not self._member.is_ending:
+            try:
+                if self._habits.in_batches:
+                    self._read_batches(stream)
+                else:
+                    self._read_messages(stream)
+                return
+            except ConsumerTimeout:
+                self._commit_by_hand(0)
+
+    def _read_messages(self, stream: KafkaStream[bytes, bytes]) -> None:
+        for message in stream:
+            tp = TopicPartition(message.topic, message.partition)
+            self._process(tp, [message.offset])
+            if self._member.is_ending or self._member.leaves():
+                return
+
+    def _read_batches(self, stream: KafkaStream[bytes, bytes]) -> None:
+        for batch in stream.batches(BATCH_MESSAGES):
+            self._process(batch.topic_partition, list(batch.offsets))
+            if self._member.is_ending or self._member.leaves():
+                return
+
+    def _process(self, tp: TopicPartition, offsets: list[int]) -> None:
+        """Work on messages that the member has just received."""
+        if self._current is not None:
+            self._finished[self._current[0]] = self._current[1]
+            self._current = None
+        for offset in offsets:
+            self._history.handed(self._name, tp, offset)
+        for offset in offsets:
+            self._member.work(is_long=self._random.random() < self._habits.long_work)
+            if self._random.random() < self._habits.fails:
+                raise WorkFailed
+            self._history.processed(tp, offset)
+        self._current = (tp, offsets[-1] + 1)
+        self._since_commit += len(offsets)
+        self._commit_by_hand(BY_HAND)
+
+    def _commit_by_hand(self, least: int) -> None:
+        """Commit if it does so by hand, and has read more than so many messages since."""
+        if self._habits.by_hand and self._since_commit > least:
+            self._since_commit = 0
+            try:
+                self._connector.commit_offsets()
+            except KafkaError:
+                self._since_commit = 1  # once more when no message comes
+
+    def _forget(self, claimed: Collection[TopicPartition]) -> None:
+        for tp in claimed:
+            self._finished.pop(tp, None)
+
+    def stop(self) -> None:
+        connector, owned = self._connector, self._connector.assignment
+        finished = {tp: offset for tp, offset in self._finished.items() if tp in owned}
+        connector.is_sure = True
+        connector.shutdown()
+        self._history.revoked(self._name, self._history.partitions_of(self._name))
+        if connector.is_sure and not self._habits.by_hand:
+            self._history.stopped(self._name, finished, connector.committed)
