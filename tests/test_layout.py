@@ -136,7 +136,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "exporter": {"client", "consumer", "groups", "producer", "zk"},
     "pages": {"admin", "client", "consumer", "doctor", "exporter", "groups"},
     "otel": {"consumer", "producer"},
-    "embedded": {"zk", "admin", "broker.process", "network.connection", "protocol"},
+    "embedded": {"zk", "admin", "broker.process", "groups", "network.connection", "protocol"},
     "simulation": {
         "admin",
         "broker",

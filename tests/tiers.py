@@ -95,6 +95,8 @@ TIERS: Final = (
             "tests/embedded/test_fork_server.py",
             "tests/embedded/test_pytest_plugin.py",
             "tests/embedded/test_reset.py",
+            "tests/embedded/test_waits.py::test_a_dead_broker",
+            "tests/embedded/test_waits.py::test_a_group_of",
             "tests/embedded/test_zookeeper.py",
             "tests/groups/test_coordinated_groups.py",
             "tests/integration/test_broker_admin.py",

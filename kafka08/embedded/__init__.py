@@ -1,10 +1,11 @@
 """ZooKeeper and a whole cluster as child processes, for tests, the demo and `kafka08 up`.
 
 Start with `EmbeddedCluster` in cluster.py; `EmbeddedZooKeeper` (our own server, for tests) and
-`ZooKeeperServer` (Apache's, for data that must last) are its ZooKeeper alone. guard.py
-ensures that no process is left running, relay_process.py cuts networks, pytest_plugin.py has the
-fixtures. For `kafka08 up`, supervisor.py watches a cluster, detached.py makes it known to other
-commands, and control.py transports their requests.
+`ZooKeeperServer` (Apache's, for data that must last) are its ZooKeeper alone. guard.py ensures that
+no process is left running, fork_server.py makes starts fast, relay_process.py cuts networks,
+waits.py waits for states, pytest_plugin.py has the fixtures. For `kafka08 up`, supervisor.py
+watches a cluster, detached.py makes it known to other commands, and control.py transports their
+requests.
 """
 
 from __future__ import annotations

@@ -33,14 +33,13 @@ from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.reset import delete_all
+from kafka08.embedded.waits import Waits, connection_to, metadata
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.levels import LEVELS, NEWEST
 from kafka08.lifecycle import Startable
 from kafka08.listing import some_of
-from kafka08.network.connection import Connection
-from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -54,7 +53,6 @@ TOPIC_SECONDS = 20.0
 RESET_SECONDS = 20.0
 PORT_ATTEMPTS = 4
 _POLL_SECONDS = 0.005
-_TOPIC_POLL_SECONDS = 0.001
 
 ZooKeeperKind: TypeAlias = Literal["embedded", "java"]
 
@@ -354,16 +352,14 @@ class EmbeddedCluster(Startable):
     ) -> None:
         """Create a topic and wait until every running broker knows its leaders, so that clients can
         use it at once."""
-        with AdminClient(self.zookeeper.connect_string) as admin:
-            admin.create_topic(name, partitions, replication_factor, config)
-        deadline = time.monotonic() + TOPIC_SECONDS
-        for broker in self.brokers:
-            if not broker.expected_running:
-                continue
-            with _connection_to(broker) as connection:
-                while not _leads(connection, name, partitions):
-                    self._check_start([broker], deadline, TOPIC_SECONDS)
-                    time.sleep(_TOPIC_POLL_SECONDS)
+        with ZkClient(self.zookeeper.connect_string) as zk:
+            AdminClient(zk=zk).create_topic(name, partitions, replication_factor, config)
+            self.wait.topic(name, TOPIC_SECONDS, zk=zk)
+
+    @property
+    def wait(self) -> Waits:
+        """Waits for states: `cluster.wait.leader("t", other_than=1)` (waits.py)."""
+        return Waits(self)
 
     def leader_of(self, topic: str, partition: int = 0) -> EmbeddedBroker:
         """The broker that leads the partition. KafkaError without a leader."""
@@ -472,7 +468,7 @@ class EmbeddedCluster(Startable):
                     f"not deleted after {RESET_SECONDS:.0f} s: {some_of(left)}. See the log of the "
                     "controller"
                 )
-            time.sleep(_TOPIC_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
         with ZkClient(self.zookeeper.connect_string) as zk:
             delete_all(zk, pause)
@@ -570,31 +566,8 @@ def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
 
 def _knows(broker: EmbeddedBroker, expected: set[tuple[int, int]]) -> bool:
     """Whether this broker responds, with the `expected` ids and ports in its list of brokers."""
-    with _connection_to(broker) as connection:
-        known = _metadata(connection)
+    with connection_to(broker) as connection:
+        known = metadata(connection)
     if known is None:
         return False
     return expected <= {(other.broker_id, other.port) for other in known.brokers}
-
-
-def _leads(connection: Connection, topic: str, partitions: int) -> bool:
-    """Whether the broker returns a leader for each of the topic's partitions."""
-    known = _metadata(connection)
-    if known is None:
-        return False
-    found = [p for of in known.topics if of.topic == topic for p in of.partitions]
-    return len(found) == partitions and all(p.leader != NO_LEADER for p in found)
-
-
-def _metadata(connection: Connection) -> MetadataResponse | None:
-    """The metadata that this very broker has; None if it does not respond."""
-    try:
-        response = connection.send(MetadataRequest(None))
-    except KafkaError:
-        return None
-    assert isinstance(response, MetadataResponse)
-    return response
-
-
-def _connection_to(broker: EmbeddedBroker) -> Connection:
-    return Connection(broker.host, broker.port, client_id="kafka08-embedded")

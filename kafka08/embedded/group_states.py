@@ -1,0 +1,94 @@
+"""The states of a group, of either kind, that waits.py waits for. Pure but for `read_group`.
+
+Importing it imports the clients of groups: waits.py does so when a group is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from kafka08.embedded.not_yet import NotYet
+from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader
+from kafka08.groups.coordinated import STABLE
+from kafka08.groups.facts import PartitionFacts
+from kafka08.listing import counted, some_of
+from kafka08.structs import TopicPartition
+
+Assignment: TypeAlias = dict[str, tuple[TopicPartition, ...]]
+"""Member id → its partitions, sorted."""
+Group: TypeAlias = tuple[CoordinatedFacts | None, GroupFacts | None]
+"""A group as brokers know it, and as ZooKeeper does."""
+
+
+def read_group(reader: GroupReader, group: str) -> Group:
+    """The group now. Raises KafkaError."""
+    in_zookeeper = reader.facts(group) if reader.may_be_in_zookeeper(group) else None
+    return reader.coordinated_facts(group), in_zookeeper
+
+
+def stable(group: Group, members: int) -> Assignment:
+    """The group's assignment. Raises NotYet unless it is stable with so many members."""
+    coordinated, in_zookeeper = group
+    if coordinated is not None and coordinated.group.members:
+        known = coordinated.group
+        if known.state != STABLE or len(known.members) != members:
+            raise NotYet(f"state {known.state}, {counted(len(known.members), 'member')}")
+        return {member.member_id: member.owns for member in known.members}
+    if in_zookeeper is None or not in_zookeeper.members:
+        if members:
+            raise NotYet("no member")
+        return {}
+    found = in_zookeeper.members
+    if len(found) != members:
+        raise NotYet(counted(len(found), "member"))
+    return owned(in_zookeeper)
+
+
+def owned(group: GroupFacts) -> Assignment:
+    """The assignment of a group in ZooKeeper. Raises NotYet if a partition has no live owner."""
+    owners: dict[str, list[TopicPartition]] = {m.consumer_id: [] for m in group.members}
+    read = {topic for _, topic, _ in group.subscriptions()}
+    for partition in group.partitions:
+        tp = partition.topic_partition
+        if tp.topic not in read or not partition.exists:
+            continue
+        # The id of a thread is that of its member and a number.
+        member = "" if partition.owner is None else partition.owner.thread_id.rpartition("-")[0]
+        if member not in owners:
+            raise NotYet(f"{counted(len(owners), 'member')}, but none owns {tp}")
+        owners[member].append(tp)
+    return {member: tuple(sorted(partitions)) for member, partitions in owners.items()}
+
+
+def committed(group: Group, partition: TopicPartition, offset: int) -> int:
+    """The committed offset. Raises NotYet if it is smaller, or none."""
+    found = partitions_of(group).get(partition)
+    if found is None or found.newest is None:
+        raise NotYet("nothing is committed")
+    if found.newest < offset:
+        raise NotYet(f"{found.newest} is committed")
+    return found.newest
+
+
+def small_lag(group: Group, topic: str | None, at_most: int) -> int:
+    """The lag of all partitions (of a topic). Raises NotYet if it is larger, or not known."""
+    partitions = partitions_of(group)
+    read = {tp: p for tp, p in partitions.items() if topic is None or tp.topic == topic}
+    if not read:
+        raise NotYet("no partition that the group reads")
+    unknown = [tp for tp, p in read.items() if p.lag is None or not p.is_lag_exact]
+    if unknown:
+        raise NotYet(f"nothing is committed of {some_of(sorted(unknown))}")
+    lags = {tp: p.lag or 0 for tp, p in read.items()}
+    if sum(lags.values()) > at_most:
+        largest = max(lags, key=lambda tp: lags[tp])
+        raise NotYet(f"lag {sum(lags.values())}, of {largest} {lags[largest]}")
+    return sum(lags.values())
+
+
+def partitions_of(group: Group) -> dict[TopicPartition, PartitionFacts]:
+    """The partitions that the group reads. A group of ZooKeeper has offsets in either store."""
+    coordinated, in_zookeeper = group
+    facts = in_zookeeper if in_zookeeper is not None and in_zookeeper.in_zookeeper else coordinated
+    facts = facts or in_zookeeper
+    return {} if facts is None else {p.topic_partition: p for p in facts.partitions}
