@@ -105,6 +105,7 @@ class BrokerChannel:
             try:
                 return self._try(outgoing)
             except Exception as error:
+                # Whatever it was, the request is sent again: brokers see all requests, in order.
                 self._connection.close()
                 if self._stopped.is_set():
                     break
@@ -181,6 +182,7 @@ class ChannelManager:
             if channel is None:
                 logger.debug("Not sending %s: its broker is offline", wanted)
                 continue
+            # By identity: RequestBatch makes one object for brokers that get the same.
             key = id(wanted.request)
             if key not in frames:
                 client_id = self._client_id if wanted.named else ""

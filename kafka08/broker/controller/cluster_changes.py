@@ -56,6 +56,7 @@ class ClusterChanges:
         context.initialize_states(self._in_turns)
         self._changes.replicas_to_online(context.replicas_on(context.live))
         self._changes.elect_where_needed()
+        # After the elections, whose ISRs have no dead members: only unchanged leaders remain.
         self._changes.replicas_to_offline(self._dead_but_in_sync())
         if not context.propagation.metadata_first:
             self.send_metadata()
@@ -197,6 +198,7 @@ class ClusterChanges:
             PartitionReplica(*tp, broker_id) for tp in sorted(set(replicated).difference(led))
         ]
         batch = self._changes.new_batch()
+        # Rule 1: before any of these leaders changes.
         for replica in followed:
             batch.add_stop_replica(replica, delete=False)
         self._changes.send(batch)

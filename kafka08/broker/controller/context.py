@@ -86,6 +86,7 @@ class ControllerContext:
     def live_brokers(self) -> list[LiveBroker]:
         """Every broker in /brokers/ids, as UpdateMetadata lists it."""
         return [
+            # Without decoded listeners a broker is still named, with its address alone.
             self.listed.get(broker_id) or LiveBroker.plaintext(*broker)
             for broker_id, broker in sorted(self.brokers.items())
         ]

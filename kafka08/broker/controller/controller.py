@@ -143,6 +143,7 @@ class Controller:
             except (BrokerNotAvailable, StaleControllerEpoch) as refusal:
                 outcome = refusal
             except Exception as error:
+                # The caller gets UnknownError; raised on, it also ends the term (`_run`).
                 outcome = error
                 raise
             finally:
@@ -182,6 +183,7 @@ class Controller:
     def _run(self) -> None:
         while not self._stopping:
             event: Event = self._events.get()
+            # Before the handler runs: a change that comes during it must be queued again.
             if event.name is not None:
                 self._waiting.discard(event.name)
             try:

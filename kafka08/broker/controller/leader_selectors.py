@@ -179,6 +179,7 @@ def elect_controlled_shutdown(
     3. No other live replica in the ISR: ElectionFailed; the partition stays, and the response to
        the broker lists it.
     """
+    # 0.8: members that are dead stay in the ISR until their failure is handled.
     isr = tuple(r for r in current.isr if r not in shutting_down)
     candidates = assignment if in_assignment_order else isr
     leader = first_in_sync(candidates, live_or_shutting_down, isr)

@@ -128,6 +128,7 @@ class Leadership:
                 return outcome
             current = self.read_states(todo)
             self.check_still_controller(current, controller_epoch)
+            # Refused because our own earlier write had arrived, and only its reply was lost.
             done = {tp: current[tp] for tp in lost if is_written(lost[tp], current.get(tp))}
             outcome.states |= done
             undecided = [tp for tp in todo if tp not in done]
@@ -184,6 +185,7 @@ class Leadership:
         for tp, result in self._while_controller(
             self._store.update_leader_and_isr, decided
         ).items():
+            # NoNode too: the next read shows whether it was the topic that went.
             if isinstance(result, BadVersion | NoNode):
                 lost[tp] = decided[tp]
             elif isinstance(result, OF_ONE_ZNODE):

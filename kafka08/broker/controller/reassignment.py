@@ -90,6 +90,7 @@ class Reassignments:
         context = self._context
         started, refused, doubtful = [], [], []
         for tp, replicas in self._in_turns(sorted(wanted.items())):
+            # 0.8: a move in progress goes on, whatever the request names by now.
             if tp in context.reassigning:
                 continue
             refusal = self._refusal(tp, replicas)
@@ -192,6 +193,7 @@ class Reassignments:
         partitions = [tp for tp in partitions if not self._waits(tp, moving[tp])]
         if not partitions:
             return
+        # Step 3: read and watched in one, so no change of an ISR is missed.
         states = self._znodes.watch_states(partitions)
         self._context.leadership.update(states)
         in_sync = [tp for tp, state in states.items() if set(moving[tp]) <= set(state.isr)]
@@ -220,6 +222,7 @@ class Reassignments:
             context.assignments[tp] = (*new, *(r for r in old if r not in new))
             added += [PartitionReplica(tp.topic, tp.partition, r) for r in new if r not in old]
         widened = {tp: context.assignments[tp] for tp in partitions}
+        # ZooKeeper first: the next controller must know every replica that may have been started.
         self._znodes.write_assignments(widened)
         self._changes.resend_with_next_epoch(widened)
         self._changes.replicas_to_new(added)
@@ -236,8 +239,10 @@ class Reassignments:
         context.assignments.update(new)
         leaders = {tp: context.leadership[tp].leader for tp in partitions}
         led = [tp for tp in partitions if leaders[tp] in context.live.intersection(new[tp])]
+        # To `old`, which is RAR + OAR since step 2: the replicas that go hear of the epoch too.
         changes.resend_with_next_epoch({tp: old[tp] for tp in led})
         failed = changes.partitions_to_online(sorted(new.keys() - set(led)), self._elect)
+        # No leader in RAR: the assignment of step 2 still holds.
         context.assignments.update({tp: old[tp] for tp in failed})
         finished = [tp for tp in partitions if tp not in failed]
         gone = [
@@ -247,8 +252,10 @@ class Reassignments:
             if replica not in new[tp]
         ]
         changes.replicas_to_offline(gone)
+        # A dead broker gets no request, so no response is to be waited for.
         self._stopping.update(r for r in gone if r.replica in context.brokers)
         changes.replicas_to_deletion_started(gone, self._on_stopped)
+        # 0.8: step 6 does not wait for the deletion; only a move back does.
         changes.replicas_to_deletion_successful(gone)
         changes.replicas_to_nonexistent(gone)
         return finished

@@ -59,6 +59,7 @@ class RequestZnodes:
             return decode(node.data)
         except ZooKeeperError as error:
             logger.error("Removing %s, which cannot be read: %s", path, error)
+            # By version: a request that was written meanwhile stays.
             self._remove([path], node.version)
             return None
 
@@ -91,6 +92,7 @@ class RequestZnodes:
             writes = self._assignment_writes(todo)
             lost = {}
             for topic, result in zip(writes, self._write(writes.values()), strict=True):
+                # A tool has added partitions meanwhile: read and merge again.
                 if isinstance(result, BadVersion):
                     lost[topic] = todo[topic]
                 else:
@@ -141,6 +143,7 @@ class RequestZnodes:
             write = Set(path, text, node.version) if left else Delete(path, node.version)
             [result] = self._write([write])
             if isinstance(result, NotEmpty):
+                # Another client created znodes below the request.
                 with while_controller():
                     self._zk.delete_below(path, self._epoch_check)
             elif not isinstance(result, BadVersion):

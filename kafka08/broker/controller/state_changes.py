@@ -100,6 +100,7 @@ class StateChanges:
         legal = self._legal(states, partitions, PartitionState.ONLINE)
         new = [tp for tp in legal if states[tp] is PartitionState.NEW]
         elected, failures = self._initialize(new)
+        # With the NEW ones whose state `_initialize` found: they are OFFLINE now.
         others = [tp for tp in legal if tp not in elected and tp not in failures]
         re_elected, refused = self._elect(others, elect)
         elected |= re_elected
@@ -294,6 +295,7 @@ class StateChanges:
                     current,
                     replica,
                     controller_epoch=context.epoch,
+                    # Asked for the last member alone: `allowed` may have to read ZooKeeper.
                     unclean_allowed=current.isr == (replica,) and self._unclean.allowed(tp.topic),
                 )
             return current

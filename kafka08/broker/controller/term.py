@@ -176,6 +176,7 @@ class Term:
         left = [i for i in before if before[i] != now.get(i)]
         joined = self._reachable({i: r for i, r in now.items() if before.get(i) != r})
         self._registrations = now
+        # First what left: a broker that registered again gets a new channel and all states anew.
         if left:
             logger.info("Deleted brokers: %s, all live brokers: %s", left, sorted(now))
             for broker_id in left:
@@ -198,6 +199,7 @@ class Term:
     def topics_changed(self) -> None:
         """Compare /brokers/topics with the context."""
         names = set(self._watch_topics())
+        # First what is gone: a topic of the same name may exist again.
         gone = self.context.topics - names | self.context.topics_vanished
         if gone:
             self._reassignments.topics_vanished(gone)
@@ -277,6 +279,7 @@ class Term:
         changed = self._requests.isr_changes(names)
         known = sorted(changed & self.context.leadership.keys())
         self._changes.isrs_changed(self._leadership.read_states(known))
+        # Last: if this controller dies before, the next one finds them still there.
         self._requests.remove_isr_changes(names)
 
     def elections_changed(self) -> None:

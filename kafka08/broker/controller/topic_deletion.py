@@ -103,6 +103,7 @@ class TopicDeletion:
     def _advance(self, topic: str) -> None:
         replicas = self._context.replicas_of(self._context.partitions_of({topic}))
         states = {self._context.replica_states[replica] for replica in replicas}
+        # Also true of a topic without replicas, which has nothing to wait for.
         if states <= {ReplicaState.DELETION_SUCCESSFUL}:
             self._complete(topic, replicas)
         elif ReplicaState.DELETION_STARTED in states:
@@ -123,6 +124,7 @@ class TopicDeletion:
             replica
             for replica in replicas
             if replica.replica in live
+            # One that an earlier start has deleted is not deleted twice.
             and context.replica_states[replica] is not ReplicaState.DELETION_SUCCESSFUL
         ]
         changes.replicas_to_offline(wanted)
@@ -134,11 +136,13 @@ class TopicDeletion:
     def _complete(self, topic: str, replicas: list[PartitionReplica]) -> None:
         partitions = self._context.partitions_of({topic})
         self._changes.replicas_to_nonexistent(replicas)
+        # NONEXISTENT may only follow OFFLINE.
         self._changes.partitions_to_offline(partitions)
         self._changes.partitions_to_nonexistent(partitions)
         try:
             self._remove(topic)
         except OF_ONE_ZNODE as error:
+            # No replica is left in the assignment, so the next `resume` tries the znodes again.
             logger.error("The znodes of topic %s cannot be removed: %s", topic, error)
             self._halt({topic})
             return

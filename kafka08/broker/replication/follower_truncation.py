@@ -99,9 +99,11 @@ class FollowerTruncation:
         """Reduce the response to what must be appended, remove it if the comparison must continue,
         or note where to truncate."""
         data = responses[tp]
+        # An error says nothing about messages; the fetcher's `_take` handles it.
         if data.error_code:
             return
         start, end = followed.unsettled, followed.log.log_end_offset
+        # Nothing lies above the HW, and below it the logs are the same.
         if start is None or start >= end:
             followed.settle()
             return
@@ -109,9 +111,12 @@ class FollowerTruncation:
         equal_end = same.last_offset + 1 if same.count else start
         if followed.search is not None:
             self._continue_search(tp, followed, equal_end, differ, cuts)
+            # Neither: the set is the beginning of one message, for which `_take` raises the fetch
+            # size.
             if same.count or differ:
                 del responses[tp]
             return
+        # What follows in the response is the leader's, and is appended after the cut.
         if differ:
             cuts[tp] = equal_end
         elif equal_end == end:
@@ -154,6 +159,7 @@ class FollowerTruncation:
     ) -> dict[TopicPartition, KafkaError]:
         """Truncate logs; returns why some are not. Switches."""
         problems = self._unconfirmed([wanted[tp] for tp in cuts])
+        # `_unconfirmed` switches: a partition may have another leader by now.
         confirmed = {
             tp: offset
             for tp, offset in cuts.items()
@@ -169,6 +175,8 @@ class FollowerTruncation:
     def _unconfirmed(self, followed: list[PartitionFetchState]) -> dict[TopicPartition, KafkaError]:
         """The partitions whose leader ZooKeeper does not confirm, with the reason. Switches."""
         try:
+            # The server that answers may be behind: without this it could confirm a leader of the
+            # past.
             self._store.catch_up()
             states = self._store.leader_and_isr([one.topic_partition for one in followed])
         except KafkaError as error:
@@ -225,6 +233,7 @@ class FollowerTruncation:
         elections, truncate to its log end, or to where the logs differ below that, for which the
         next responses are compared; else halt, so that an operator can decide."""
         end, me = followed.position, self._config.broker_id
+        # Read before the leader is confirmed: nothing may switch between that and the truncation.
         allowed = self._may_lose_messages(tp.topic)
         if not self._is_confirmed(followed):
             return

@@ -45,6 +45,7 @@ class IsrChangeNotifications:
         is_quiet = now - self._last_change > BLACKOUT_SECONDS
         if not self._changed or not (is_quiet or now - self._last_written > INTERVAL_SECONDS):
             return
+        # Taken before the write switches: a change recorded meanwhile is for the next notification.
         changed, self._changed = self._changed, set()
         try:
             if self._store.controller_reads_isr_changes():

@@ -89,9 +89,11 @@ class IsrChanges:
             while self._waiting or unknown:
                 if not self._waiting:
                     self._runtime.sleep(RETRY_SECONDS)
+                    # A change that began meanwhile replaces the one with unknown outcome.
                     self._waiting, unknown = {**unknown, **self._waiting}, {}
                 burst = [(tp, self._waiting.pop(tp)) for tp in [*islice(self._waiting, BURST)]]
                 self._log(tp for tp, _ in burst)
+                # A state that the controller sent while a change waited is valid instead.
                 wanted = {tp: item for tp, item in burst if is_wanted(*item)}
                 try:
                     unknown |= self._write(wanted)
@@ -104,6 +106,7 @@ class IsrChanges:
 
     def _log(self, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:
+            # None: a change that is written again was logged the first time.
             isrs = self._unlogged.pop(tp, None)
             if isrs is not None:
                 logger.info(

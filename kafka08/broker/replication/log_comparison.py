@@ -45,9 +45,11 @@ class DivergenceSearch:
     def advance(self, equal_end: int, *, differs: bool) -> None:
         """The logs are equal from where the comparison was continued up to `equal_end`, and
         `differs` says whether they are not behind that."""
+        # A whole window without a difference: the logs are the same below it too.
         if equal_end >= self.end:
             self.start = self.end
         elif differs:
+            # Without a difference the response ended in the window, and the next one continues it.
             self.differs_from = equal_end
             self.end, length = self.start, 2 * (self.end - self.start)
             self.start = max(self.lowest, self.end - length)
@@ -57,6 +59,7 @@ def same_entries(log: Log, offset: int, message_set: Buffer) -> tuple[kernel.Set
     """(the complete entries from `offset` on that the log and a fetched set have in common, whether
     the log has something else behind them). An empty set differs: the leader's log ends there.
     CorruptLog if the common entries are damaged."""
+    # A log that starts above `offset` counts as different: there is nothing to compare.
     begins_later = offset < log.log_start_offset
     own = b"" if begins_later else log.read(offset, len(message_set)).bytes()
     equal = _common_length(own, memoryview(message_set))
@@ -71,6 +74,7 @@ def _common_length(one: bytes, other: memoryview) -> int:
     equal, end = 0, min(len(one), len(other))
     if one[:end] == other[:end]:
         return end
+    # Halving compares slices, in C: a loop over the bytes of a large set would block the hub.
     while end - equal > 1:
         middle = (equal + end) // 2
         if one[equal:middle] == other[equal:middle]:

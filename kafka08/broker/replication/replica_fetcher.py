@@ -235,6 +235,7 @@ class ReplicaFetcher:
         """Send one request and process its response, or wait until there is something to fetch: at
         most replica.fetch.wait.max.ms at the leader. A failed connection is logged, with a pause of
         CONNECTION_BACKOFF_SECONDS. Switches."""
+        # Before the state is read: whatever changes from now on ends every wait below.
         self._changed.clear()
         if self._followed and not self._connection.is_open and not self._connect():
             return
@@ -252,6 +253,7 @@ class ReplicaFetcher:
         try:
             responses = self._exchange(wanted, wait_ms)
         except (ClientError, ProtocolError) as error:
+            # How much the next response will have cannot be foreseen: see PROBE_BYTES.
             for asked in wanted.values():
                 asked.ask_for(self._probe_bytes)
             self._back_off(error)
@@ -263,6 +265,7 @@ class ReplicaFetcher:
         except (ClientError, ProtocolError) as error:
             self._back_off(error)
             return
+        # Before `settle` shortens the sets: a full one says that the leader may have more.
         cut = {tp for tp, r in responses.items() if len(r.message_set) >= wanted[tp].max_bytes}
         refused = GroupedErrors()
         for tp, problem in self._truncation.settle(wanted, responses).items():
@@ -272,6 +275,7 @@ class ReplicaFetcher:
                 refused.add(tp, Refusal.of(problem))
             self._pause(wanted[tp], TRUNCATION_BACKOFF_SECONDS)
         for tp, data in responses.items():
+            # The calls above switch: another leader may be followed by now.
             if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused, is_cut=tp in cut)
         for partitions, reason in refused:
@@ -374,6 +378,7 @@ class ReplicaFetcher:
         except ClientError as error:
             self._back_off(error)
             return False
+        # The leader may have lost its last messages without another leader epoch: see the header.
         for followed in self._followed.values():
             followed.unsettle()
         self._frame = self._again = None
@@ -440,6 +445,7 @@ class ReplicaFetcher:
         asked = followed.position
         try:
             if data.error_code:
+                # A leader that did not lead for a while may have other messages: see the header.
                 followed.unsettle()
                 check(data.error_code, f"broker {self._leader.id} refused")
             self._append(tp, followed, data, is_cut=is_cut)
@@ -470,6 +476,7 @@ class ReplicaFetcher:
             followed.ask_for(self._config.replica_fetch_max_bytes)
             if not is_cut:
                 followed.expected_bytes = len(message_set)
+            # flush.messages: on disk before the next fetch acknowledges these messages.
             flush = followed.log.owed_flush()
             if flush is not None:
                 self._runtime.run_native(flush.sync)
@@ -517,6 +524,7 @@ class ReplicaFetcher:
         try:
             self._truncation.reset(tp, followed, self._ask)
         except StorageError:
+            # Of this broker's disk, not of the leader: it halts the broker.
             raise
         except KafkaError as error:
             logger.error("Error getting offset for partition %s: %s", tp, error)

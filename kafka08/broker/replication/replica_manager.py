@@ -269,6 +269,7 @@ class ReplicaManager:
         finally:
             self._state_changes -= 1
             if not self._state_changes:
+                # No LeaderAndIsr request is left that could be older than these.
                 self._led_elsewhere.clear()
 
     def _change_states(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -385,6 +386,8 @@ class ReplicaManager:
         if known is None:
             known = Partition(topic_partition, self.broker_id, self._config.least_in_sync)
             if state.leader_epoch:
+                # In leader epoch 0 the partition is new: no follower has messages of an earlier
+                # leader.
                 known.led_until = self._deleted_until
             self._partitions[topic_partition] = known
         return known if self.broker_id in state.replicas and known.log is None else None
@@ -427,6 +430,7 @@ class ReplicaManager:
             self._lead(turn)
 
     def _lead(self, states: Sequence[tuple[Partition, PartitionStateInfo]]) -> None:
+        # Nothing of the former leader is appended once this broker numbers messages itself.
         self._followers.stop_following({partition.topic_partition for partition, _ in states})
         now = self._runtime.monotonic()
         for partition, state in states:
@@ -438,6 +442,7 @@ class ReplicaManager:
             listener = self._listeners.get(state.topic)
             if listener is not None:
                 listener.on_leadership(state.partition)
+            # Announced while this request waited or was carried out: see `update_metadata`.
             newer = self._led_elsewhere.get(partition.topic_partition)
             if newer is not None:
                 self._end_leadership(partition.topic_partition, newer)

@@ -78,6 +78,7 @@ class UnconfirmedLeaderships:
         zk = self._store.zk
         return (
             not zk.may_have_session
+            # Connected again in another session, in which it is about to register.
             or zk.session_id != self._session
             or self._is_in_doubt(topic_partition)
         )
@@ -85,6 +86,7 @@ class UnconfirmedLeaderships:
     def session_begins(self) -> None:
         """This broker is about to register, in a new session. Never switches."""
         self._session = self._store.zk.session_id
+        # Drawn from the numbers of connections: those accepted from now on have a higher one.
         self._since = next(NUMBERS)
         self._checks = 0
         self._led = {}
@@ -100,6 +102,8 @@ class UnconfirmedLeaderships:
             named = (TopicPartition(state.topic, state.partition) for state in states)
             doubted = [self._led[tp].partition for tp in named if tp in self._led]
         yield
+        # The request has raised their epochs, which ends a doubt: begin it again under the new
+        # ones.
         self._doubt(doubted)
 
     def _doubt(self, partitions: Iterable[Partition]) -> None:
@@ -156,6 +160,8 @@ class UnconfirmedLeaderships:
         if led is not self._led:
             return  # another session has begun meanwhile
         self._checks += 1
+        # The third case of the header. A state of a later epoch that names no other leader keeps
+        # the doubt: a request with it is still to come.
         if self._checks >= CHECKS:
             self._led = {
                 tp: one
