@@ -103,7 +103,9 @@ class AppendQueue:
             if self._partition.led_until != append.led_until:
                 raise self._leadership_changed()
             if not log.config.repacks(data):
+                # It must be unpacked after all: a job does that.
                 with suppress(UnpacksTooLarge):
+                    # `_finish` syncs, in a native job: here it would block the hub.
                     info = log.append(data, max_unpacked_bytes=0, flush=False)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append
             append.complete(None, error)

@@ -96,6 +96,7 @@ class Appender:
         left = [tp for tp in sets if tp not in results]
         for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
             if waits:
+                # Before the append: the number of the leadership in which it is made.
                 led_until.update((tp, self._led_until(tp)) for tp in turn)
             inline = InlineAppends()
             now = {
@@ -124,6 +125,8 @@ class Appender:
         if partition is not None and not codec:
             result = self._append_records(partition, records, required_acks)
             if result is not None:
+                # Alone in the ISR, the leader's append has raised the HW: there is nothing to wait
+                # for.
                 is_alone = len(partition.maximal_isr) == 1
                 if required_acks in {0, 1} or (required_acks < 0 and is_alone):
                     done(result)

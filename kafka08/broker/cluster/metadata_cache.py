@@ -184,6 +184,7 @@ def _describe(
         if not (all(map(is_live, replicas)) and all(map(is_live, isr))):
             replicas, isr = list(filter(is_live, replicas)), list(filter(is_live, isr))
             error_code = ReplicaNotAvailable.code
+    # The original looks up the leader first; without it, the ISR is still empty.
     if state.leader not in live:
         return PartitionMetadata(LeaderNotAvailable.code, state.partition, -1, replicas, isr=[])
     return PartitionMetadata(error_code, state.partition, state.leader, replicas, isr)

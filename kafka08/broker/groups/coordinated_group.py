@@ -204,6 +204,8 @@ class CoordinatedGroup:
             self._rebalance.cancel()
             self._rebalance = None
         else:
+            # All had joined when it began, which is therefore not logged yet. The generation has
+            # risen since, unless the group has ended.
             self._log_rebalance(group.generation - (group.state is not GroupState.DEAD))
         if self._is_logged and group.state is GroupState.AWAITING_SYNC:
             text = "Stabilized group %s generation %d"

@@ -216,6 +216,7 @@ class Group:
         member = self.members.get(member_id)
         if member is None:
             return UnknownMemberId.code
+        # Without a check of the generation or a renewed session, as in 0.10.2.2.
         if state is AWAITING_SYNC:
             return RebalanceInProgress.code
         if generation != self.generation:
@@ -245,6 +246,7 @@ class Group:
         if generation != self.generation:
             return IllegalGeneration.code
         if self._level >= Level.V0_10_2:
+            # From 0.10 on a commit counts as a heartbeat.
             member.renew_session(now_ms)
         return NO_ERROR
 
@@ -259,6 +261,7 @@ class Group:
         member.has_timer = False
         if member.is_parked:
             return []
+        # Renewed since: one timer serves all renewals, so a heartbeat changes no timer.
         if now_ms < member.expires_ms:
             member.has_timer = True
             return [StartSession(member_id, member.expires_ms - now_ms)]
@@ -349,6 +352,7 @@ class Group:
     def _rebalance(self, now_ms: float) -> Actions:
         """Start a rebalance unless one is in progress, and complete it if all members joined."""
         actions: Actions = []
+        # Also true without members: the group is empty at once.
         have_all_joined = self._parked_joins == len(self.members)
         if self.state in CAN_REBALANCE:
             if self.state is AWAITING_SYNC:

@@ -158,6 +158,7 @@ class GroupCoordinator:
     def sync(self, request: SyncGroupRequest, reply: SyncReply) -> None:
         """SyncGroup."""
         error_code = self._refuse(request.group)
+        # 16, as in the original, which owns a partition only after its load.
         if error_code == LOADING:
             error_code = NOT_COORDINATOR
         found = self._groups.get(request.group)
@@ -171,6 +172,7 @@ class GroupCoordinator:
         """Heartbeat: the error code."""
         error_code = self._refuse(name)
         if error_code:
+            # The member is probably in the log: an error would make it join again.
             return NO_ERROR if error_code == LOADING else error_code
         found = self._groups.get(name)
         if found is None:
@@ -247,6 +249,7 @@ class GroupCoordinator:
         if not self._is_active:
             return ConsumerCoordinatorNotAvailable.code
         found = self._groups.get(name)
+        # A known group has its partition: no hash of the name for each heartbeat.
         partition = self._offsets.partition_for(name) if found is None else found.partition
         state = self._offsets.state(partition)
         if state is LoadState.LOADED:
@@ -288,6 +291,7 @@ class GroupCoordinator:
     def unload_groups(self, partition: int) -> None:
         """Another broker now coordinates the groups of a partition: parked requests get 16."""
         unloaded = self._by_partition.pop(partition, {})
+        # All go first: a reply may bring the next request, for another one of them.
         for name in unloaded:
             del self._groups[name]
         for name, found in unloaded.items():
@@ -345,6 +349,7 @@ class GroupCoordinator:
 
     def _forget(self, found: CoordinatedGroup) -> None:
         name = found.group.name
+        # Not a newer group of that name.
         if self._groups.get(name) is found:
             del self._groups[name]
             del self._by_partition[found.partition][name]

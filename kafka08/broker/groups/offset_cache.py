@@ -174,6 +174,7 @@ class OffsetCache:
         """The commit of `keys` that `begin_commit` counted in that generation has failed, or was
         applied."""
         found = self._partitions.get(partition)
+        # Counted in an earlier load: nothing of it is left.
         if found is None or found.generation != generation:
             return
         for key in keys:

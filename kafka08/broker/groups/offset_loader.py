@@ -158,6 +158,7 @@ class OffsetLoader:
                 self._runtime.sleep(COMMITTED_POLL_SECONDS)
                 continue
             high_watermark = partition.high_watermark
+            # The HW may rise below; the check there is against the one that was read with.
             part = source.read(offset, size, high_watermark)
             if not part.size:
                 offset = high_watermark  # everything in between was compacted away
@@ -206,6 +207,7 @@ class OffsetLoader:
         if self.groups is None:
             return
         names = [name for name, value in values.items() if value is not None]
+        # Groups with offsets alone, or with an unreadable record: `load_groups` decides.
         names += [name for name in self._cache.groups_of(number) if values.get(name) is None]
         for turn in yielding_batches(names, self._runtime):
             if not self._cache.is_current(number, generation):

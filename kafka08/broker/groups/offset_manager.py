@@ -215,6 +215,8 @@ class OffsetManager:
         def acknowledged(result: AppendResult) -> None:
             if result.error is None:
                 # 0.8: null metadata is null here until a load reads "" from the record.
+                # Before `end_commit`, which drops a deleted entry and with it the offset that
+                # orders the two.
                 for log_offset, (key, value) in enumerate(stored.items(), result.base_offset):
                     self._cache.apply(partition, log_offset, key, value)
             self._cache.end_commit(partition, generation, stored)
@@ -224,6 +226,7 @@ class OffsetManager:
             (self._key(key), encode_value(value.committed, expire_ms=value.expire_ms))
             for key, value in stored.items()
         ]
+        # Before the append, which may be acknowledged before it returns.
         generation = self._cache.begin_commit(partition, stored)
         self._append(target, records, acknowledged)
 

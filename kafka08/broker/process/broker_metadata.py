@@ -57,6 +57,7 @@ def claim_broker_id(
     write(disk, unknown, broker_id, now)
     if broker_id == config.broker_id:
         return config
+    # A drawn id lies above the range that a configured one must be in.
     return config.with_changes(broker_id=broker_id, broker_id_generation_enable=False)
 
 

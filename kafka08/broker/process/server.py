@@ -148,12 +148,14 @@ class KafkaServer:
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
         config = self._claim_broker_id(store)
+        # Before the former session is ended: this address proves that its process is gone.
         self._listen()
         advertised = self._advertised()
         self.endpoint = broker_at(config.broker_id, advertised[0])
         former_session = self._end_former_session(store, self.endpoint, log_manager.identity)
 
         context = self._create_context(store, log_manager, timer)
+        # Before the first request: until then any controller would be obeyed.
         context.replica_manager.refuse_former_controllers()
         if config.level >= Level.V0_9_0:
             context.group_coordinator.startup()
@@ -478,6 +480,7 @@ class KafkaServer:
         self._stopping = True
         self._log("shutting down")
         if self._fetchers is not None:
+            # First: a leader that is followed from now on would return this broker to ISRs.
             self._fetchers.begin_shutdown()
         if self._started and self.config.controlled_shutdown_enable:
             self._state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
@@ -491,6 +494,7 @@ class KafkaServer:
             self._log_errors_of(self._unconfirmed_leaderships.stop)
         for server in self._socket_servers:
             self._log_errors_of(server.stop)
+        # Bound but not served: the start failed in between.
         for listener in list(self._listeners.values())[len(self._socket_servers) :]:
             self._log_errors_of(listener.close)
         if self._group_coordinator is not None:

@@ -92,6 +92,7 @@ class DelayedFetch(DelayedOperation):
         if isinstance(start, int):
             log_end_offset = log.active_segment.end_offset
             reached = log_end_offset if self._from_follower else partition.high_watermark
+            # Any number of bytes is enough, so no position is looked up.
             if self._min_bytes <= 1:
                 if start < reached:
                     return None  # the read reports it if retention has deleted `start`
@@ -152,6 +153,7 @@ class DelayedFollowerFetch(DelayedOperation):
     def is_satisfied_by_any(self, keys: Iterable[TopicPartition]) -> bool:
         for key in keys:
             partition = self._find(key)
+            # Without watch lists: partitions of other followers do not cost a comparison of all.
             if partition is None or self._follower in partition.followers:
                 return self.is_satisfied()
         return self._has_news

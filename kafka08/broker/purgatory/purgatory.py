@@ -92,6 +92,7 @@ class TimeoutQueue:
         now = self._monotonic() * 1000
         while self.due and next(iter(self.due.values())) <= now:
             self._time_out(next(iter(self.due)))
+        # A completed operation may have brought the next one, and that the alarm.
         if self.due and self.alarm is None:
             first = next(iter(self.due.values()))
             self.alarm = self._timer.add(max(0.0, first - now), self._ring)
@@ -277,6 +278,7 @@ class SmallPurgatory(Purgatory):
         completed = 0
         operations: list[DelayedOperation] = []
         for queue in self._queues.values():
+            # A copy: completing one may add and end others.
             operations += queue.due
         for operation in operations:
             try:

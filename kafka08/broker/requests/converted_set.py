@@ -82,11 +82,13 @@ def contents_of(found: LogSlice) -> Contents:
         if not summary.size:
             if position + len(data) >= found.size or len(data) < piece_bytes:
                 break
+            # The first entry is longer than the piece.
             piece_bytes *= 2
             continue
         position += summary.size
         is_old = summary.magics == 1 << OLD_MAGIC
         is_newer |= not is_old
+        # Plain messages of one magic: each becomes 8 bytes shorter, or none.
         is_known &= not summary.codec and (is_old or not summary.magics & 1 << OLD_MAGIC)
         converted += summary.size - (0 if is_old else TIMESTAMP_BYTES * summary.count)
     return Contents(position, is_newer, converted if is_known else None)
@@ -293,6 +295,7 @@ class DownConvertedResponse:
         """Compute the sizes that are not known yet. False: `done` is called in the hub later."""
         if not self._of_unknown_size:
             return True
+        # One after the other: besides what is kept, memory holds one first part.
         tp, converted = self._of_unknown_size.pop()
 
         def found(error: BaseException | None) -> None:

@@ -224,6 +224,7 @@ class Dispatcher:
             if former is not None:
                 return self._respond(*former, link)
         if len(payload) > at_once_bytes:
+            # A copy: the receive buffer is reused while the thread decodes.
             own = bytearray(payload)
             done = partial(self._decoded, link)
             self._broker.runtime.run_native_later(done, decode_request, own, self._served)

@@ -141,6 +141,7 @@ class FastFetch:
         if reads is None:
             return FALL_BACK
         if wanted.follows:
+            # After the read: the response has the HWs from before, as in handlers.fetch.
             self._record(wanted.partitions, wanted.offsets, wanted.replica_id)
         if wanted.max_wait_ms <= 0 or sum(reads.sizes) >= wanted.min_bytes:
             return self._respond(payload, wanted, reads) or FALL_BACK
@@ -250,6 +251,7 @@ class FastFetch:
             from_follower=follows,
         )
         waits = self._purgatories.for_fetch(from_follower=follows)
+        # Nothing can be read yet, so it is not satisfied: it is not checked.
         if not reads.found:
             waits.watch(wait, names, wanted.max_wait_ms)
         elif waits.add(wait, names, wanted.max_wait_ms):

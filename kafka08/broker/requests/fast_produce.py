@@ -84,6 +84,7 @@ class FastProduce:
         else:
             appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
             self._purgatories.wake_fetches(appended.names)
+            # The handler gets these results: what is appended must not be appended again.
             if len(appended.names) < len(found):
                 return Fallback(appended.results())
             response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
@@ -176,6 +177,7 @@ def append_remaining(
     appended = Appended([], [], [], [])
     for number, (partition, base_offset) in enumerate(zip(found, base_offsets, strict=True)):
         if base_offset >= 0:
+            # The log still ends with this set: a partition occurs once, and nothing switches here.
             end_offset, time_ms = partition.leader_log().log_end_offset, NO_TIMESTAMP
         elif (info := infos[number]) is not None:
             base_offset, end_offset = info.first_offset, info.last_offset + 1

@@ -80,6 +80,7 @@ class DeletedTopics:
                 return
             # A task that ran meanwhile may have heard of one; none runs before these are dropped.
             self._forget(self._unchanged(gone).keys())
+        # Otherwise `suspect_all` has begun again meanwhile.
         if self._suspects is suspects:
             self._suspects = left
 
@@ -114,6 +115,7 @@ class DeletedTopics:
             tp: state
             for tp, state in suspects.items()
             if tp.topic not in existing
+            # An assignment that cannot be read proves nothing.
             or (tp.topic in assigned and tp.partition not in assigned[tp.topic])
         }
         return gone, {tp: state for tp, state in suspects.items() if tp.topic in queued}

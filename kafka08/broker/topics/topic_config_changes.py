@@ -154,6 +154,7 @@ class TopicConfigChanges:
             stat = self._zk.stat(path)
             if stat is None:
                 continue
+            # In the order of their numbers: all that follow are younger.
             if self._runtime.time_ms() - stat.created_ms <= EXPIRATION_MS:
                 return
             logger.debug("Purging config change notification %s", name)

@@ -78,4 +78,5 @@ class TopicWaits:
                 when_closed(over.set)
             over.wait()
             self._waits.abandon(wait)
+        # 0.10: with a timeout of 0 all topics are reported, done or not.
         return {topic for topic in topics if timeout_ms <= 0 or not is_done(topic)}

@@ -113,6 +113,7 @@ def read(
     first = reading(request)
     reads = read_all(broker, request, wanted, call, first)
     if request.replica_id >= 0:
+        # After the reads: the response has the HWs from before.
         record_positions(broker, request.replica_id, wanted, reads, call)
     readable = sum(data.message_set.size for data in reads.values() if data.message_set is not None)
     if (
@@ -140,6 +141,7 @@ def record_positions(
     replicas: list[Partition] = []
     offsets: list[int] = []
     for topic_partition, data in reads.items():
+        # An offset out of range is checked too: of an earlier leadership it is error 6, not 1.
         if data.message_set is None and data.error_code != OffsetOutOfRange.code:
             continue
         offset = wanted[topic_partition].offset

@@ -49,6 +49,7 @@ class UnlimitedReader:
             raise UnknownTopicOrPartition(f"topic {tp.topic} is not known here")
         partition = manager.hosted_partition(tp) if debugs else manager.leader_partition(tp)
         if self._replica_id < 0 and wanted.offset > partition.high_watermark:
+            # 0 bytes, up to the LEO: empty, and out of range only beyond that.
             return partition.read(wanted.offset, 0, committed_only=False), partition.high_watermark
         return self.take(partition, wanted), partition.high_watermark
 
@@ -125,6 +126,7 @@ class LimitedReader(UnlimitedReader):
         limit = min(wanted.max_bytes, self._left)
         found = self._up_to(partition, wanted, limit)
         if found.size == limit and not found.has_whole_entry:
+            # A message that does not fit: whole in an empty response, else left out.
             head = self._up_to(partition, wanted, ENTRY_HEADER.size).bytes()
             if len(head) == ENTRY_HEADER.size:
                 whole = ENTRY_HEADER.size + ENTRY_HEADER.unpack(head)[1]
@@ -151,6 +153,7 @@ def reading_of(
     broker: BrokerContext, request: FetchRequest
 ) -> Callable[[FetchRequest], UnlimitedReader]:
     """The way to read a request of its version; puts its topics in order."""
+    # A stable sort: all others keep the order of the request.
     request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
     if request.version < MAGIC_1_VERSION:
         return partial(DownConvertingReader, broker)

@@ -68,6 +68,7 @@ def handle(
         share = max(1, count)
         max_bytes = max(SEARCHED_AT_LEAST_BYTES, SEARCHED_AT_ONCE_BYTES // share)
         max_unpacked_bytes = UNPACKED_AT_ONCE_BYTES // share
+        # One search that takes too long ends all of them: the request begins again in a greenlet.
         with suppress(SearchTooLong):
             return respond(
                 broker, request, call, lambda search: search.run(max_bytes, max_unpacked_bytes)

@@ -81,6 +81,7 @@ def fetch(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
     topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
     has_code = request.version >= VERSION_WITH_ERROR_CODE
     wanted = partitions_of(broker, request)
+    # One turn without partitions still finds an error of the group.
     turns = yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE) if wanted else [()]
     for turn in turns:
         error_code, offsets = find(broker, request, turn)

@@ -70,6 +70,7 @@ def append(
     parked = False
 
     def done(results: AppendResults) -> None:
+        # Before `append` has returned, its caller makes the response.
         if parked:
             finish(request, results, call)
         else:
