@@ -55,6 +55,7 @@ class OffsetCheckpoint:
         self._disk = disk
         self._temporary = self.path.with_name(self.path.name + ".tmp")
         self._crash = crash
+        # A crash may have left it; nobody reads it.
         remove(disk, self._temporary)
 
     def create(self) -> None:

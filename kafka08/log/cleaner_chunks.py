@@ -152,6 +152,8 @@ def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
             summary = kernel.validate(inner, INT_MAX, verify_crc=False)
             if summary.codec:
                 raise ValueError(f"compressed inside the wrapper at offset {wrapper.offset}")
+            # In magic 1 the last message inside has the wrapper's offset; those inside are
+            # relative.
             shift = max(0, wrapper.offset - summary.last_offset)
             inner = convert_plain(inner, summary.count, wrapper.magic, shift)
         yield from plain_entries(inner, depth + 1)

@@ -154,6 +154,7 @@ class CleanerPass:
                 continue
             refused = self._map_segment(segment, offset_map, start)
             if refused != NOT_REFUSED:
+                # A segment that does not fit is left to the next map, unless it is the first.
                 return (
                     (offset_map, refused, False)
                     if reached == start
@@ -201,6 +202,7 @@ class CleanerPass:
                     fact, self._first_dirty_offset, segment.last_modified_ms, self._horizon_ms
                 )
                 self._clean_segment(segment, offset_map, cleaned, keep_tombstones)
+            # 0.8: a merged segment has the time of its last original.
             self._step(cleaned.finish, modified_ns(self._log.disk, group[-1].log_path))
             logger.info(
                 "Swapping in cleaned segment %d for segment(s) %s in log %s.",
@@ -269,6 +271,7 @@ class CleanerPass:
         try:
             result = self._native(call, *args)
         except (StorageError, FileRefused, CorruptLog) as error:
+            # In a log that was closed or truncated meanwhile it means nothing.
             self._check()
             raise CleaningFailed(str(error)) from error
         self._check()

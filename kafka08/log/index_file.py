@@ -50,6 +50,7 @@ class IndexFile(kernel.IndexTail):
             self.entries = file.size() // self.entry_bytes
             used = self._used_entries(file)
             self._begin(self._read_entry(file, used - 1) if used else None)
+        # Zeros that a crash left are cut off: they are no entries.
         if used < self.entries:
             self.entries = used
             self.seal()

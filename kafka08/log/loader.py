@@ -104,6 +104,7 @@ def load_segments(
         is_last = number + 1 == len(segments)
         next_base = None if is_last else segments[number + 1].base_offset
         found, cut = _recover(segment, index_bytes, next_base)
+        # Flushed: only its index was rebuilt, and a gap after it is no loss.
         if number < unflushed:
             continue
         end = _end_of(segment, found)

@@ -136,6 +136,8 @@ class Log:
         self.active_segment.end_offset = log_end_offset
         if not config.gives_time:  # else the messages may have other timestamps than the index
             self.active_segment.take_largest(loaded.largest)
+        # A clean stop has flushed everything; after another one the loader may have cut below the
+        # point.
         self.recovery_point = (
             log_end_offset if clean_shutdown else min(recovery_point, log_end_offset)
         )
@@ -232,10 +234,12 @@ class Log:
             now_ms = self._clock.time_ms()
         config, first_offset = self._config, self.active_segment.end_offset
         summary = config.number(message_set_data, first_offset, now_ms)
+        # It must be unpacked or compressed.
         if summary is None:
             prepared = config.prepare(message_set_data, first_offset, now_ms, max_unpacked_bytes)
             return self._append_numbered(prepared, now_ms, flush)
         last_offset, size = summary.last_offset, summary.size
+        # A message that is cut off at the end is left out.
         if size != len(message_set_data):
             message_set_data = memoryview(message_set_data)[:size]
         self._write(message_set_data, size, first_offset, summary, now_ms, flush)
@@ -340,6 +344,7 @@ class Log:
         segment = self.active_segment
         config = self._config
         largest_ms = summary.max_timestamp_ms
+        # An empty segment takes any set: another one would be no better.
         if segment.size:
             # The age: by timestamps, or if the first message has none by clock times.
             first_ms = segment.first_ms
@@ -365,6 +370,7 @@ class Log:
         assert base_offset > self.active_segment.base_offset, (
             f"{self.name}: roll of an empty segment"
         )
+        # A power failure could undo the truncation: two segments would have the same offsets.
         if self._unsynced.was_cut:
             self.flush()
         for path in segment_files(self.directory, base_offset):
@@ -375,6 +381,7 @@ class Log:
                 remove(self.disk, path)
         self.active_segment.seal()
         self._crash(crashpoints.ROLL_SEALED)
+        # Before the segment exists: see UnsyncedChanges.
         self._unsynced.mark_roll(self.log_end_offset)
         self._add_segment(base_offset)
         self._crash(crashpoints.ROLL_CREATED)
@@ -452,6 +459,7 @@ class Log:
         unsynced = self._unsynced
         if up_to <= self.recovery_point and not (unsynced.was_cut or unsynced.has_marks):
             return None
+        # After a truncation the active segment is synced even if it begins at the LEO.
         end = None if unsynced.was_cut else up_to
         files = self._segments.files_to_sync(self.recovery_point, end)
         files += unsynced.directories()
@@ -460,6 +468,7 @@ class Log:
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
             self.flush_times.add((self._clock.monotonic() - began) * 1000)
+            # Not if the log was truncated meanwhile: what was synced may have been written again.
             if unsynced.complete(before) and up_to > self.recovery_point:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
@@ -532,6 +541,7 @@ class Log:
         position = segment.position_of(offset)
         if position is not None and segment.begins_wrapper(position):
             offset = segment.end_offset_before(position, offset)
+        # First: a flush under way must not raise the recovery point over what follows.
         self._unsynced.begin_truncation()
         if keep < len(self._segments):
             self.sealed_changes += 1

@@ -132,6 +132,7 @@ class LogSegments(Sequence[LogSegment]):
                 segment.base_offset,
                 self._name,
             )
+            # The first segment may be refused, with nothing changed.
             with no_way_back() if count else nullcontext():
                 segment.mark_deleted(crash)
             segment.file.close_by(self._background.close_soon)

@@ -157,6 +157,7 @@ class LogManager:
         logger.info("Loading logs.")
         try:
             found = [one for directory in self._directories for one in self._load_jobs(directory)]
+            # Before the marker goes: a start that is refused changes nothing.
             self._refuse_newer_formats([path for path, _ in found])
             for directory in self._directories:
                 directory.remove_marker()
@@ -264,6 +265,7 @@ class LogManager:
             self.checkpoint_recovery_points()
             self.cleaner_points.write_deletions()
             self._crash(crashpoints.SHUTDOWN_CLOSED)
+            # Last: the markers vouch for all of the above.
             for directory in self._directories:
                 directory.write_marker()
         finally:
@@ -323,6 +325,7 @@ class LogManager:
             self._configs.pop(topic_partition.topic, None)
         self.cleaner_points.forget_deleted(directory, topic_partition)
         renamed = self._renamed(removed)
+        # Noted before, in case the system refuses it.
         self._undeleted[topic_partition] = removed.directory
         removed.delete(renamed)
         del self._undeleted[topic_partition]
@@ -431,6 +434,7 @@ class LogManager:
             try:
                 found.truncate_to(offset)
                 truncated.append(found)
+                # What was on disk before, and stays, still is.
                 found.recovery_point = min(former[topic_partition], found.log_end_offset)
             except (CorruptLog, FileRefused) as error:
                 refused[topic_partition] = error.with_traceback(None)

@@ -86,6 +86,7 @@ class OffsetIndex(IndexFile):
         numbers = self._numbers
         if numbers is None:
             numbers = self._mapped()
+        # Above every position at that offset, so that its own entry is found.
         key = (target - base_offset) << 32 | LOW_32
         slot = bisect_right(numbers, key, 0, self.entries) - 1
         if slot < 0:

@@ -74,8 +74,10 @@ def recover_messages(
     """
     found = _recover(file, size, index_interval_bytes, start, lowest_offset, {})
     falls = found.problem == FALL
+    # A log rolls before its offsets span more: one beyond that is damaged.
     if end_offset is None and found.valid_bytes > start:
         end_offset = OFFSET.unpack(file.pread(OFFSET_BYTES, start))[0] + INT_MAX + 1
+    # One wrong offset, or old bytes that a crash left: OffsetFixes tells which.
     if falls or (end_offset is not None and found.last_offset >= end_offset):
         end = size if falls else found.valid_bytes
         fixes = OffsetFixes(file, end, lowest_offset, end_offset).find(start, CHUNK_BYTES)
@@ -122,6 +124,7 @@ def _recover(
         if found.error is not None:
             return result(position, str(found.error.args[-1]))
         if not found.count:
+            # Larger than the buffer, or cut off.
             needed = entry_bytes(chunk)
             if needed is None or position + needed > size:
                 return result(position, "the last entry is not whole")

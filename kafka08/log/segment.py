@@ -381,6 +381,7 @@ class LogSegment(kernel.SegmentTail):
         self.activate(index_bytes)
         if position is None:
             return
+        # Before the messages: a crash in between leaves too few entries, which is harmless.
         for index in self.indexes:
             index.truncate_to(offset)
         if self.index.last.position >= position:
@@ -448,6 +449,7 @@ class LogSegment(kernel.SegmentTail):
 
     def mark_deleted(self, crash: crashpoints.CrashPoint) -> None:
         """Rename the files to *.deleted. Readers can continue."""
+        # This rename may be refused, with nothing changed; after it there is no way back.
         deleted = self._with_suffix(self.log_path)
         rename(self._disk, self.log_path, deleted)
         self.log_path = deleted

@@ -64,6 +64,7 @@ class TimeSearch(NamedTuple):
             position, _ = found
             header = _read(file, path, position, ENTRY_HEADER_BYTES)
             entry_bytes = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack(header)[1]
+            # It does not fit into `max_bytes`.
             if position + entry_bytes > end < size:
                 break
             entry = _read(file, path, position, min(entry_bytes, size - position))
