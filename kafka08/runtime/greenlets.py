@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 import os
 import random
@@ -11,8 +12,10 @@ import sys
 import time
 from _queue import SimpleQueue
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
 import gevent
@@ -258,12 +261,29 @@ class GeventRuntime:
 def patch_process() -> None:
     """Patch the standard library's blocking calls to wait as greenlets do, and tune the process for
     a broker. Only the entry point of a broker process may call this."""
-    gevent.monkey.patch_all()
+    with _no_plugins():
+        gevent.monkey.patch_all()
     # The middle generation is collected in small steps, since nothing else runs meanwhile: a broker
     # that gets 10,000 partitions makes half a million objects. The oldest one as rarely as before.
     gc.set_threshold(50_000, 1, 1200)
     # The result of a native thread reaches the hub within half a millisecond.
     sys.setswitchinterval(0.0005)
+
+
+@contextmanager
+def _no_plugins() -> Iterator[None]:
+    """For each module that gevent patches it looks for plugins, twice, in the metadata of all
+    installed packages: a quarter of the time that importing a broker takes. A broker has none;
+    gevent's own warns of arguments that are not used here."""
+    names = vars(importlib)
+    former = names.get("metadata")
+    names["metadata"] = SimpleNamespace(entry_points=lambda **_: ())
+    try:
+        yield
+    finally:
+        del names["metadata"]
+        if former is not None:
+            names["metadata"] = former
 
 
 class GreenTask(gevent.Greenlet):  # type: ignore[misc]  # it has no types
