@@ -33,6 +33,7 @@ class EmbeddedBroker:
                  reached at 127.0.0.1
     directory    holds server.properties, server.log and logs/ (log.dirs)
     config       Kafka keys; those that identify this broker are added here
+    started_ms   when its process was last started, in ms since 1970; 0: never
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class EmbeddedBroker:
         self.expected_running = False
         self._condition: Condition = "stopped"
         self._since = time.time()
+        self.started_ms = 0
         self._properties = directory / PROPERTIES
         self.process = ForkedProcess(
             f"broker {broker_id}",
@@ -97,6 +99,7 @@ class EmbeddedBroker:
         make_directory(self.directory)
         lines = (f"{key}={escape_property(value)}\n" for key, value in self.config.items())
         self._properties.write_text("".join(lines), encoding="ascii")
+        self.started_ms = int(time.time() * 1000)
         self.process.start()
         self.expected_running = True
         self._become("running")

@@ -44,7 +44,7 @@ from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
-from kafka08.zk.store import ClusterStore
+from kafka08.zk.store import ClusterStore, reachable
 
 logger = logging.getLogger(__name__)
 
@@ -503,8 +503,14 @@ class EmbeddedCluster(Startable):
             broker.check_alive()
 
     def _registered(self, store: ClusterStore, wanted: Sequence[EmbeddedBroker]) -> bool:
-        registered = {(broker.id, broker.port) for broker in store.brokers().values()}
-        return all((broker.id, broker.port) in registered for broker in wanted)
+        registrations = store.registrations()
+        ports = {broker.id: broker.port for broker in reachable(registrations).values()}
+        return all(
+            ports.get(broker.id) == broker.port
+            # After kill -9 the former znode stays until its session ends.
+            and registrations[broker.id].timestamp_ms >= broker.started_ms
+            for broker in wanted
+        )
 
     def _check_start(
         self, brokers: Sequence[EmbeddedBroker], deadline: float, timeout: float
