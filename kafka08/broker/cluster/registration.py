@@ -67,8 +67,11 @@ class RegistrationKeeper:
 
     def register_anew(self, away_seconds: float) -> None:
         """Leave /brokers/ids for a while, so that a controller sees it, and register again.
-        Switches. ZooKeeperError if it could not leave."""
-        self._store.withdraw_broker(self._broker.id)
+        Switches."""
+        try:
+            self._store.withdraw_broker(self._broker.id)
+        except ZooKeeperError as error:  # it may have left all the same
+            logger.warning("Cannot tell whether broker %d has left: %s", self._broker.id, error)
         self._runtime.sleep(away_seconds)
         while not self._is_stopped and not self._register_again():
             self._runtime.sleep(self._retry_seconds)

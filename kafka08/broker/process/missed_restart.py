@@ -63,27 +63,30 @@ class MissedRestart:
 
     def _watch(self) -> None:
         attempts, before = 0, -1
-        while attempts < ATTEMPTS:
+        while True:
             self._runtime.sleep(CHECK_SECONDS)
             try:
                 missing = self._missing()
-                if missing == 0:
-                    return
-                if missing is None or missing != before:
-                    before = -1 if missing is None else missing
-                    continue
-                seconds = self._away_seconds * 2**attempts
-                attempts, before = attempts + 1, -1
-                logger.warning(
-                    "The controller has not sent the states of %d partitions of broker %d: it has "
-                    "probably not seen the restart. The broker leaves /brokers/ids for %g s",
-                    missing,
-                    self._replica_manager.broker_id,
-                    seconds,
-                )
-                self._registration.register_anew(seconds)
             except ZooKeeperError as error:
                 logger.warning("Cannot check for a missed restart yet: %s", error)
+                continue
+            if missing == 0:
+                return
+            if missing is None or missing != before:
+                before = -1 if missing is None else missing
+                continue
+            if attempts == ATTEMPTS:
+                break
+            seconds = self._away_seconds * 2**attempts
+            attempts, before = attempts + 1, -1
+            logger.warning(
+                "The controller has not sent the states of %d partitions of broker %d: it has "
+                "probably not seen the restart. The broker leaves /brokers/ids for %g s",
+                missing,
+                self._replica_manager.broker_id,
+                seconds,
+            )
+            self._registration.register_anew(seconds)
         logger.error(
             "Broker %d still lacks states of partitions assigned to it. Stop it, and start "
             "it when /brokers/ids does not have it any more, or restart the controller",

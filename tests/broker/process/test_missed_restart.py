@@ -110,6 +110,33 @@ def test_it_stays_away_longer_each_time_and_gives_up(
     assert "restart the controller" in caplog.text
 
 
+def test_the_last_attempt_counts(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """A controller that sees the broker leave at last is not complained of."""
+
+    def controller_sees_it_leave() -> None:
+        if len(cluster.away) == ATTEMPTS:
+            cluster.announced.add(TP)
+
+    assert ATTEMPTS == len(cluster.run(controller_sees_it_leave))
+    assert "restart the controller" not in caplog.text
+
+
+def test_a_broker_that_may_have_left_registers_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The response to its last leave was lost, and its session lives on: it stayed away for
+    good."""
+    withdraw = cluster.store.withdraw_broker
+
+    def withdraw_without_response(broker_id: int) -> None:
+        withdraw(broker_id)
+        raise SessionLost("no reply")
+
+    monkeypatch.setattr(cluster.store, "withdraw_broker", withdraw_without_response)
+    assert ATTEMPTS == len(cluster.run())
+    assert cluster.is_registered()
+
+
 def test_a_broker_with_states_stays(cluster: Cluster) -> None:
     """Each controller of ours sends them within milliseconds."""
     cluster.announced.add(TP)
