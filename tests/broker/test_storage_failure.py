@@ -132,3 +132,32 @@ def test_a_root_that_is_refused_a_file_goes_on(caplog: pytest.LogCaptureFixture)
     [record] = caplog.records
     assert "In task 'checkpoint': cannot write c.tmp: Too many open files" == record.message
     assert record.exc_info is None
+
+
+def test_what_is_refused_is_no_change_of_leaders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client gets NotLeaderForPartition, which the broker does not count as a failure, and says
+    in one line with others. The operator needs the cause: an error, and a count."""
+    world = World(tmp_path)
+    world.lead("t", 2)
+    refusal = FileRefused("cannot open x: Too many open files")
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise refusal
+
+    partition = world.partition("t")
+    assert partition.log is not None
+    partition.append(bytearray(message_set.encode([(None, b"m")])), 1)
+    monkeypatch.setattr(partition.log, "append", refuse)
+    monkeypatch.setattr(partition.log, "read", refuse)
+    partition.log.active_segment.takes_plain_sets = False
+    [appended] = world.client.call(produce(0)).topics[0].partitions
+    [fetched] = world.client.call(fetch(0)).topics[0].partitions
+    assert {NotLeaderForPartition.code} == {appended.error_code, fetched.error_code}
+    assert (1, 1) == (partition.failed_produce_requests, partition.failed_fetch_requests)
+    errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert 2 == len(errors)
+    for record in errors:
+        assert "Too many open files" in record.getMessage()
+        assert record.exc_info is None

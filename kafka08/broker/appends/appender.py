@@ -29,6 +29,7 @@ from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.errors import (
     ApiError,
+    FileRefused,
     InvalidTopic,
     NotLeaderForPartition,
     Refusal,
@@ -36,6 +37,7 @@ from kafka08.errors import (
 )
 from kafka08.kernel.types import Messages
 from kafka08.log.slices import AppendInfo
+from kafka08.log_limit import caused_by
 from kafka08.protocol.message_set import encode
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime
@@ -242,8 +244,11 @@ class Appender:
         here, where its traceback ends."""
         if isinstance(error, StorageError):
             raise error  # at the root of this request, or native job
-        if not isinstance(error, ApiError):
-            logger.error("Cannot append to partition %s", topic_partition, exc_info=error)
+        text = "Cannot append to partition %s"
+        if isinstance(error, FileRefused):  # what its client gets names no file
+            logger.error(f"{text}: %s", topic_partition, error, extra=caused_by(""))
+        elif not isinstance(error, ApiError):
+            logger.error(text, topic_partition, exc_info=error)
         partition = self._replica_manager.find(topic_partition)
         if partition is not None:
             partition.count_refused(error, size)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka08.config import LONG_MAX
 from kafka08.errors import (
+    FileRefused,
     InvalidMessage,
     InvalidTimestamp,
     MessageSetSizeTooLarge,
@@ -52,7 +53,7 @@ EXPECTED_OF_PRODUCE: Final = (
     InvalidMessage,
     InvalidTimestamp,
 )
-"""With these errors a Produce is not a failed one. 0.8.2.2 counts the last four as failed, and
+"""With these errors a Produce is not a failed one, but with a FileRefused. 0.8.2.2 counts the last four as failed, and
 expects NotEnoughReplicas. Source: ReplicaManager.appendToLocalLog 0.10.2.2."""
 EXPECTED_OF_FETCH: Final = (
     UnknownTopicOrPartition,
@@ -297,13 +298,13 @@ class Partition(LeaderState):
         self.produce_requests += 1
         if isinstance(error, MessageSizeTooLarge):
             self.bytes_rejected += size
-        if not isinstance(error, EXPECTED_OF_PRODUCE):
+        if isinstance(error, FileRefused) or not isinstance(error, EXPECTED_OF_PRODUCE):
             self.failed_produce_requests += 1
 
     def count_unread(self, error: Exception) -> None:
         """A fetch got an error instead of a set."""
         self.fetch_requests += 1
-        if not isinstance(error, EXPECTED_OF_FETCH):
+        if isinstance(error, FileRefused) or not isinstance(error, EXPECTED_OF_FETCH):
             self.failed_fetch_requests += 1
 
     def acknowledged(self, required_offset: int, required_acks: int) -> bool:

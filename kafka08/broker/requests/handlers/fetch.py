@@ -21,6 +21,7 @@ from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.errors import (
     ApiError,
+    FileRefused,
     NotLeaderForPartition,
     OffsetOutOfRange,
     StorageError,
@@ -271,10 +272,12 @@ def refuse_read(
 ) -> int:
     """Count and log an error of one partition, or put it into `refused`; returns its code."""
     failure = error_for_response(error, topic_partition, broker, request)
-    if isinstance(failure, NotLeaderForPartition | UnknownTopicOrPartition):
-        refused.add(topic_partition, failure)
-    else:
+    if isinstance(failure, FileRefused) or not isinstance(
+        failure, NotLeaderForPartition | UnknownTopicOrPartition
+    ):
         report(failure, topic_partition, wanted.offset, call)
+    else:
+        refused.add(topic_partition, failure)
     if (known := broker.replica_manager.find(topic_partition)) is not None:
         known.count_unread(failure)
     return code_of(failure)
