@@ -80,6 +80,11 @@ PARTITION_BACKOFF_SECONDS: Final = 0.05
 TRUNCATION_BACKOFF_SECONDS: Final = 0.5
 """Least pause of a partition whose log cannot be compared or truncated now. Mostly it waits for the
 next LeaderAndIsr request, which ends the pause; meanwhile each try asks ZooKeeper."""
+EARLY_MAX: Final = 10
+"""How many responses in a row may have nothing before half of their wait is over: a segment that
+ends, or a leader that has just changed, may cause one."""
+EARLY_PAUSE_SECONDS: Final = 0.1
+"""Pause after each more: a leader that is broken would be asked thousands of times a second."""
 RESPONSE_BYTES: Final = 16 * 1024 * 1024
 """Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
 partitions take their turn in the next request."""
@@ -144,6 +149,8 @@ class ReplicaFetcher:
         speaks against the next one being so too."""
         self._alike = 0
         """Requests since `_put_last`."""
+        self._early = 0
+        """Responses in a row that had nothing, long before the leader's wait was over."""
         self._sent_at = 0.0
         self._lacks_some = False
         """Whether partitions were added since the request in flight was sent."""
@@ -258,6 +265,8 @@ class ReplicaFetcher:
                 asked.ask_for(self._probe_bytes)
             self._back_off(error)
             return
+        if self._early > EARLY_MAX:
+            self._changed.wait(EARLY_PAUSE_SECONDS)
         if not responses:
             return
         try:
@@ -316,6 +325,11 @@ class ReplicaFetcher:
                 responses[tp] = FetchPartitionResponse(
                     tp.partition, code, high_watermark, message_set
                 )
+        is_empty = not appended and not any(
+            one.error_code or one.message_set for one in responses.values()
+        )
+        is_early = self._runtime.monotonic() - self._sent_at < wait_ms / 2000
+        self._early = self._early + 1 if is_empty and is_early else 0
         self._moved = list(responses)
         self._alike += 1
         if self._is_limited and (

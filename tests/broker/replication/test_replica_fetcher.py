@@ -12,6 +12,8 @@ from kafka08.broker.replication import replica_fetcher
 from kafka08.broker.replication.fetch_frame import FetchFrame
 from kafka08.broker.replication.replica_fetcher import (
     ALIKE_MAX,
+    EARLY_MAX,
+    EARLY_PAUSE_SECONDS,
     PARTITION_BACKOFF_SECONDS,
     PROBE_BYTES,
     SECONDS_PER_PARTITION,
@@ -21,6 +23,7 @@ from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchRequest
 from tests.broker.fake_runtime import Halted
 from tests.broker.fetching_pair import (
+    FETCH_WAIT_SECONDS,
     TP,
     Pair,
     append,
@@ -93,6 +96,27 @@ def test_an_error_of_one_round_does_not_end_the_fetcher(pair: Pair) -> None:
     pair.produce(b"a")
     pair.fetcher.run()
     assert [] == errors
+
+
+def test_a_leader_that_does_not_wait_is_not_asked_without_a_pause(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken leader was asked thousands of times a second. One that waits before it has nothing
+    is asked again at once, and so is one with messages."""
+    pair.produce(b"a")
+    pair.fetcher.round()
+    pauses: list[float | None] = []
+    monkeypatch.setattr(pair.fetcher._changed, "wait", pauses.append)
+    for _ in range(EARLY_MAX + 3):
+        pair.fetcher.round()
+    assert [EARLY_PAUSE_SECONDS] * 3 == pauses
+    for _ in range(EARLY_MAX + 3):
+        pair.produce(b"b")
+        pair.fetcher.round()
+    pair.while_waiting = lambda: pair.follower.runtime.advance(FETCH_WAIT_SECONDS / 2)
+    for _ in range(EARLY_MAX + 3):
+        pair.fetcher.round()
+    assert 3 == len(pauses)
 
 
 def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
