@@ -20,7 +20,6 @@ from kafka08.errors import ConfigError, CorruptLog, FileRefused, KafkaError
 from kafka08.levels import Level
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline
-from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.cleaner_points import CleanerPoints
 from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
@@ -193,9 +192,7 @@ class LogManager:
 
     def _load_jobs(self, directory: LogDirectory) -> Iterator[tuple[Path, LoadJob]]:
         """The directory of each log with its job. `pause` is called periodically."""
-        recovery_points = self._checkpointed[directory.path] = self.read_checkpoint(
-            directory.recovery_points, "every segment there is recovered, as if it were unflushed"
-        )
+        recovery_points = self._checkpointed[directory.path] = self._recovery_points(directory)
         if directory.was_clean:
             logger.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
         for path in self._in_turns(directory.partition_directories()):
@@ -207,11 +204,13 @@ class LogManager:
             recovery_point = recovery_points.get(topic_partition, 0)
             yield path, self._load_job(path, recovery_point, directory.was_clean)
 
-    def read_checkpoint(self, file: OffsetCheckpoint, without: str) -> dict[TopicPartition, int]:
-        """The entries of a checkpoint file. From 0.9 on one that is damaged has none; `without`
-        says what follows. 0.8: CorruptLog, which stops the broker's start."""
+    def _recovery_points(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        """The entries of its checkpoint file. From 0.9 on one that is damaged has none. 0.8:
+        CorruptLog, which stops the broker's start."""
+        file = directory.recovery_points
         if self._default_config.level < Level.V0_9_0:
             return file.read_offsets(self._in_turns)
+        without = "every segment there is recovered, as if it were unflushed"
         return file.read_or_reset(without, self._in_turns)
 
     def _refuse_newer_formats(self, paths: Collection[Path]) -> None:

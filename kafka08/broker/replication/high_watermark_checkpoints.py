@@ -6,6 +6,7 @@ Source: kafka.server.ReplicaManager 0.8.2.2, highWatermarkCheckpoints.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from kafka08.broker.replica.partition import Partition
@@ -13,6 +14,7 @@ from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
 from kafka08.runtime import BrokerRuntime
+from kafka08.runtime.yielding import yielding
 from kafka08.structs import TopicPartition
 
 
@@ -24,7 +26,6 @@ class HighWatermarkCheckpoints:
 
     def __init__(self, runtime: BrokerRuntime, log_manager: LogManager) -> None:
         self._runtime = runtime
-        self._log_manager = log_manager
         self._files = {
             directory: OffsetCheckpoint(
                 directory / HIGH_WATERMARK_CHECKPOINT, disk=log_manager.disk
@@ -34,13 +35,13 @@ class HighWatermarkCheckpoints:
         self.loaded: dict[TopicPartition, int] = {}
 
     def load(self) -> None:
-        """Read the files, creating missing ones. Switches."""
+        """Read the files, creating missing ones. One that is damaged has no entries: 0.8.2.2 and
+        0.10.2.2 start with it, but then lead and follow none of its partitions. Switches."""
+        in_turns = partial(yielding, runtime=self._runtime)
+        without = "each replica compares its whole log with its leader's"
         for file in self._files.values():
             file.create()
-            found = self._log_manager.read_checkpoint(
-                file, "each replica compares its whole log with its leader's"
-            )
-            self.loaded.update(found)
+            self.loaded.update(file.read_or_reset(without, in_turns))
 
     def write(self, partitions: Iterable[Partition]) -> None:
         """Write the HW of every partition that has a log. Switches: the fsync may wait for other

@@ -19,6 +19,7 @@ from kafka08.errors import (
     SessionLost,
     UnknownTopicOrPartition,
 )
+from kafka08.levels import Level
 from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError, PartitionStateInfo
@@ -290,6 +291,23 @@ def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
     obey(again, state(1, isr=(1, 2)))
     assert 4 == again.partition("t").high_watermark
     assert 5 == again.partition("t").log.log_end_offset
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_damaged_high_watermark_checkpoint_is_none(
+    tmp_path: Path, level: Level, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker starts with one, as 0.8.2.2 and 0.10.2.2 do, and leads its partitions, as they do
+    not."""
+    world = World(tmp_path, api_level=str(level))
+    obey(world, state(0, isr=(1, 2)))
+    append(world, 5)
+    world.log_manager.shutdown()
+    (tmp_path / CHECKPOINT).write_bytes(bytes(30))
+    again = World(tmp_path, api_level=str(level))
+    assert "each replica compares its whole log with its leader's" in caplog.text
+    obey(again, state(1))
+    assert 5 == again.partition("t").high_watermark
 
 
 def test_metadata_of_another_leader_ends_a_leadership(tmp_path: Path) -> None:
