@@ -20,8 +20,9 @@ from tests.interop.seats import HOST, OF_0_8_2, MixedCluster, Release, Seat, mix
 from tests.waiting import until
 
 TOPIC = "t"
-KEYS = {"zookeeper.session.timeout.ms": "12000"}
+PAUSED_KEYS = {"zookeeper.session.timeout.ms": "50000"}
 """The JVM is paused for less: it stays controller."""
+KEYS = {"zookeeper.session.timeout.ms": "6000"}
 RELEASES = (OF_0_8_2._replace(keys=KEYS), Release(POM_0_10_2, "0.10.2", KEYS))
 
 
@@ -66,7 +67,7 @@ def test_they_lead_again(tmp_path: Path, release: Release, partitions: int, paus
     stopped meanwhile, or busy with 200 partitions, produce requests got error 3 for ever."""
     with mixed_cluster(tmp_path, 3, release) as cluster:
         jvm, *ours = cluster.seats
-        jvm.start_jvm()
+        jvm.start_jvm(release._replace(keys=PAUSED_KEYS))
         until(lambda: cluster.controller() == jvm.id, "the JVM's broker to be the controller")
         for seat in ours:
             seat.start_ours()
