@@ -53,8 +53,9 @@ EXPECTED_OF_PRODUCE: Final = (
     InvalidMessage,
     InvalidTimestamp,
 )
-"""With these errors a Produce is not a failed one; but with a FileRefused it is. 0.8.2.2 counts the
-last four as failed, and expects NotEnoughReplicas. Source: ReplicaManager.appendToLocalLog 0.10.2.2."""
+"""With these errors a Produce is not a failed one, unless it is a FileRefused. 0.8.2.2 counts the
+last four as failed, and expects NotEnoughReplicas. Source: ReplicaManager.appendToLocalLog
+0.10.2.2."""
 EXPECTED_OF_FETCH: Final = (
     UnknownTopicOrPartition,
     NotLeaderForPartition,
