@@ -117,9 +117,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "consumer.group": {"consumer.fetching"},
     "consumer.zookeeper": {"consumer.fetching"},
     "admin": {"client", "protocol", "zk"},
-    "migration": {"client", "consumer", "groups", "zk"},
+    "migration": {"client", "consumer", "observe", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
-    "groups": {"client", "protocol", "network.connection", "consumer", "zk"},
+    "observe": {"client", "protocol", "network.connection", "consumer", "zk"},
+    "groups": {"consumer", "observe", "protocol", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "zk"},
     "spark": CLIENT_SIDE | {"arrow"},
     "doctor": {
@@ -129,14 +130,23 @@ MAY_IMPORT: dict[str, set[str]] = {
         "log.checkpoint",
         "log.names",
         "network.connection",
+        "observe",
         "producer",
         "protocol",
         "zk",
     },
-    "exporter": {"client", "consumer", "groups", "producer", "zk"},
-    "pages": {"admin", "client", "consumer", "doctor", "exporter", "groups"},
+    "exporter": {"client", "consumer", "observe", "producer"},
+    "pages": {"admin", "client", "consumer", "doctor", "exporter", "groups", "observe"},
     "otel": {"consumer", "producer"},
-    "embedded": {"zk", "admin", "broker.process", "groups", "network.connection", "protocol"},
+    "embedded": {
+        "zk",
+        "admin",
+        "broker.process",
+        "groups",
+        "network.connection",
+        "observe",
+        "protocol",
+    },
     "simulation": {
         "admin",
         "broker",
@@ -171,7 +181,7 @@ REAL_WORLD = {"time", "random", "threading", "uuid", "secrets", "socket", "selec
 """Modules that brokers and clients reach through their Runtime alone, so that another world can
 take the place of the real one."""
 IN_ANY_WORLD = ("broker", "network", "client", "producer", "consumer", "zk", "admin", "migration",
-                "groups", "log", "protocol", "doctor",
+                "observe", "groups", "log", "protocol", "doctor",
                 "exporter", "pages")  # fmt: skip
 """The rooms that this holds for."""
 REAL_WORLD_DOORS = (

@@ -29,7 +29,7 @@ from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
     from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader
-    from kafka08.groups.views import GroupView
+    from kafka08.groups.views import ShownGroup
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -189,7 +189,7 @@ def open_reader() -> GroupReader:
     return GroupReader(*cluster_places())
 
 
-def read_group(name: str, kind: str | None, *, with_times: bool = False) -> GroupView:
+def read_group(name: str, kind: str | None, *, with_times: bool = False) -> ShownGroup:
     """The group, of the given kind or of the one with members; KafkaError if there is none.
     `with_times`: with the times of its commits to Kafka."""
     from kafka08.cli.group_view import note_other_kind, warn_of_failed_requests
@@ -233,16 +233,16 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
     return view
 
 
-def chosen_view(facts: GroupFacts | None, coordinated: CoordinatedFacts | None) -> GroupView:
+def chosen_view(facts: GroupFacts | None, coordinated: CoordinatedFacts | None) -> ShownGroup:
     """The one with members of two groups with one name; that of ZooKeeper if both have
     some, or if none has and it has znodes. Offsets in Kafka alone belong to either."""
-    from kafka08.groups.views import CoordinatedGroupView, ZooKeeperGroupView
+    from kafka08.groups.views import ShownCoordinatedGroup, ShownZooKeeperGroup
 
     if facts is None:
         assert coordinated is not None
-        return CoordinatedGroupView(coordinated)
+        return ShownCoordinatedGroup(coordinated)
     if coordinated is None or facts.members:
-        return ZooKeeperGroupView(facts)
+        return ShownZooKeeperGroup(facts)
     if coordinated.group.members or not facts.in_zookeeper:
-        return CoordinatedGroupView(coordinated)
-    return ZooKeeperGroupView(facts)
+        return ShownCoordinatedGroup(coordinated)
+    return ShownZooKeeperGroup(facts)

@@ -10,17 +10,17 @@ import click
 
 from kafka08.cli.stderr_logging import say
 from kafka08.cli.table import show_table
-from kafka08.groups.commit_times import RETENTION_MS, KafkaCommit
-from kafka08.groups.coordinated import CoordinatedGroups
 from kafka08.groups.views import (
     COORDINATOR,
     STATE,
     ZOOKEEPER,
-    CoordinatedGroupView,
-    GroupView,
-    ZooKeeperGroupView,
+    ShownCoordinatedGroup,
+    ShownGroup,
+    ShownZooKeeperGroup,
 )
 from kafka08.listing import counted
+from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
+from kafka08.observe.coordinated import CoordinatedGroups
 
 MEMBER_COLUMNS: Final = ("member", "subscribes", "owns")
 COORDINATED_MEMBER_COLUMNS: Final = ("member", "client", "host", "subscribes", "owns")
@@ -39,11 +39,11 @@ EXPIRY_COLUMN: Final = "kafka expires"
 HOUR_MS: Final = 3_600_000
 
 
-def show_group(view: GroupView) -> None:
+def show_group(view: ShownGroup) -> None:
     """Its tables on stdout."""
-    if isinstance(view, CoordinatedGroupView):
+    if isinstance(view, ShownCoordinatedGroup):
         _show_coordinated_members(view)
-    elif isinstance(view, ZooKeeperGroupView):
+    elif isinstance(view, ShownZooKeeperGroup):
         rows = [tuple(member.values()) for member in view.members_as_dicts()]
         show_table(MEMBER_COLUMNS, [row[: len(MEMBER_COLUMNS)] for row in rows])
         if rows and view.partitions:
@@ -65,7 +65,7 @@ def _expires_in(commit: KafkaCommit | None) -> str | None:
     return f"{text} at the latest" if commit.is_older and left_ms > 0 else text
 
 
-def _show_coordinated_members(view: CoordinatedGroupView) -> None:
+def _show_coordinated_members(view: ShownCoordinatedGroup) -> None:
     group = view.facts.group
     where = f"{group.coordinator.id} ({group.coordinator.host}:{group.coordinator.port})"
     state = (group.state, group.protocol_type, group.protocol, len(group.members))

@@ -10,10 +10,10 @@ import click
 from kafka08.listing import some_of
 
 if TYPE_CHECKING:
-    from kafka08.groups.facts import PartitionOffsets
+    from kafka08.observe.group import PartitionFacts
 
 
-def warn_of_never_committed(partitions: Iterable[PartitionOffsets]) -> None:
+def warn_of_never_committed(partitions: Iterable[PartitionFacts]) -> None:
     """Name the partitions without an offset in either store on stderr, if there are any."""
     found = [p.topic_partition for p in partitions if p.never_committed and p.log_end is not None]
     if found:

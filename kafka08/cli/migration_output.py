@@ -92,7 +92,7 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
 
 def plan_row(plan: Plan, step: Step, left: object, lag: object) -> tuple[object, ...]:
     facts = step.facts
-    owner = next((m for m in plan.members if m.owns(facts.owner)), None)
+    owner = next((m for m in plan.members if m.owns(facts.thread_id)), None)
     kind = None if owner is None else "kafka08" if owner.is_ours else "other"
     return (
         *facts.topic_partition,

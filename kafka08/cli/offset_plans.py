@@ -23,10 +23,10 @@ from kafka08.cli.times import no_times, parse_ms
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
-    from kafka08.groups.facts import PartitionOffsets
     from kafka08.migration.connections import Connections
     from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.migration.reset import ChangePlan, Target
+    from kafka08.observe.group import PartitionFacts
     from kafka08.structs import TopicPartition
 
 PLAN_COLUMNS: Final = (
@@ -183,7 +183,7 @@ def show(
     rows: Sequence[Sequence[object]],
     as_json: bool,
     unknown: Sequence[str] = (),
-    partitions: Sequence[PartitionOffsets] = (),
+    partitions: Sequence[PartitionFacts] = (),
 ) -> None:
     """The rows on stdout; on stderr the `partitions` without a committed offset, and what is
     unknown. Exits 1 if something is."""

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kafka08.errors import KafkaError
-    from kafka08.groups.facts import PartitionOffsets
-    from kafka08.groups.lag import TopicLag
     from kafka08.migration.connections import Connections
     from kafka08.migration.facts import GroupFacts
     from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.observe.group import PartitionFacts
+    from kafka08.observe.lag import TopicLag
 
 COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
 COORDINATED = "that has a coordinator"
@@ -89,8 +89,8 @@ def lag(
     A partition without a committed offset counts from its log's start: the lag is then a lower
     bound, and --fail-above fails.
     """
-    from kafka08.groups.lag import lag_by_topic
     from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.observe.lag import lag_by_topic
 
     with connect() as connections:
         of_group = GroupOffsets(connections, group)
@@ -113,7 +113,7 @@ def lag(
             err=True,
         )
     if fail_above is None or (is_exact and total <= fail_above):
-        sys.exit(0)
+        sys.exit(1 if beyond_end else 0)
     if total <= fail_above:
         click.echo(f"--fail-above {fail_above} fails: the lag is only a lower bound", err=True)
     sys.exit(1)
@@ -128,11 +128,11 @@ def not_found(of_group: GroupOffsets) -> KafkaError:
 
 def lag_row(lag: TopicLag, as_json: bool) -> tuple[object, ...]:
     """A row of LAG_COLUMNS."""
-    number = lag.lag if as_json else lag.lag_text
+    number = lag.lag_text if not as_json else lag.lag if lag.partitions else None
     return (lag.topic, lag.partitions, len(lag.never_committed), lag.largest, number)
 
 
-def offsets_row(p: PartitionOffsets, as_json: bool) -> tuple[object, ...]:
+def offsets_row(p: PartitionFacts, as_json: bool) -> tuple[object, ...]:
     """A row of COLUMNS; in JSON also whether it was never committed."""
     row = (*p.topic_partition, p.zookeeper, p.kafka, p.log_start, p.log_end)
     return (*row, p.lag, p.never_committed) if as_json else (*row, p.lag_text)
@@ -278,9 +278,9 @@ def exported(
     """The groups meant, all if none is named; and which could not be listed, and why. `with_kafka`:
     also those that only a coordinator knows."""
     from kafka08.cli.group_view import note_zookeeper_is_not_read
-    from kafka08.groups.coordinator_reader import may_coordinate
     from kafka08.migration.fleet import choose_groups, find_groups, read_groups
     from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.observe.coordinator_reader import may_coordinate
     from kafka08.rate_limiter import RateLimiter
 
     every = not groups and not patterns

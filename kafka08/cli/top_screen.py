@@ -35,7 +35,7 @@ IDS: Final = frozenset({"broker", "partition"})
 ROOMY_WIDTH: Final = 72
 """In a narrower terminal nothing would be left of them, so all columns are narrowed."""
 UP, DOWN, ENTER, ESCAPE, BACKSPACE = "up", "down", "enter", "escape", "backspace"
-COLOURS: Final = {"OK": "green", "WARN": "yellow"}
+COLOURS: Final = {"OK": "green", "WARN": "yellow", "WATCHING": "dim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def render(
 
 def style_of(text: str) -> str:
     """The style of a verdict."""
-    verdicts = {"OK", "WARN", "STOP", "STALL", "REWIND"}
+    verdicts = {*COLOURS, "STOP", "STALL", "REWIND", "BEYOND"}
     return COLOURS.get(text, "bold red") if text in verdicts else ""
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from math import inf
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
 from kafka08.client.pool import ConnectionPool
@@ -43,16 +43,19 @@ from kafka08.errors import (
     NotCoordinatorForConsumer,
     ProtocolError,
     RequestTimedOut,
+    RequestTimeout,
 )
 from kafka08.lifecycle import ProcessBound
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import Address
-from kafka08.structs import Broker, TopicPartition
+from kafka08.structs import ORDINARY_CONSUMER, Broker, TopicPartition
+from kafka08.waiting import giving_up_at
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +93,8 @@ class ClusterClient(ProcessBound):
                         auto.create.topics.enable create those that do not exist: for producers
                         alone. Else the metadata of all topics is requested, so that no reader and
                         no tool brings a deleted topic back
+    silent_s            a broker that did not respond in time is asked nothing for this long: each
+                        request to it fails at once
     is_reached          whether any broker has ever responded
     """
 
@@ -105,6 +110,7 @@ class ClusterClient(ProcessBound):
         send_buffer: int = 0,
         negotiates: bool = False,
         creates_topics: bool = False,
+        silent_s: float = 0.0,
         runtime: Runtime = THREADS,
     ) -> None:
         assert bootstrap, "give at least one broker"
@@ -119,6 +125,9 @@ class ClusterClient(ProcessBound):
         self._failed: set[Address] = set()
         """Brokers whose last request or connection failed. Where any broker will do, they are asked
         last: one that vanished silently takes 10 s, the session of a group member."""
+        self._silent_s = silent_s
+        self._silent: dict[Address, tuple[float, str]] = {}
+        """Broker → (until when it is asked nothing, why)."""
         self.is_reached = False
         self._warned: dict[str, float] = {}
         """Text of a warning → when it was logged."""
@@ -265,8 +274,55 @@ class ClusterClient(ProcessBound):
 
     def connection(self, broker: Broker) -> AbstractContextManager[Connection]:
         """A pooled connection to `broker` for a `with` block, which has it for itself.
-        Raises ConnectionFailed, Closed."""
-        return self._pool.connection(broker.host, broker.port)
+        Raises ConnectionFailed, Closed; RequestTimeout for a silent one."""
+        return self._connection((broker.host, broker.port))
+
+    def _connection(self, address: Address) -> AbstractContextManager[Connection]:
+        lent = self._pool.connection(*address)
+        return self._noting_silence(address, lent) if self._silent_s else lent
+
+    @contextmanager
+    def _noting_silence(
+        self, address: Address, lent: AbstractContextManager[Connection]
+    ) -> Iterator[Connection]:
+        until, why = self._silent.get(address, (-inf, ""))
+        if self._runtime.monotonic() < until:
+            raise RequestTimeout(why)
+        try:
+            with lent as connection:
+                yield connection
+        except KafkaError as error:
+            if isinstance(error, RequestTimeout) or isinstance(error.__cause__, TimeoutError):
+                self._note_silent(address, str(error))
+            raise
+
+    def _note_silent(self, address: Address, why: str) -> None:
+        self._silent[address] = self._runtime.monotonic() + self._silent_s, why
+
+    def find_silent(self, timeout_s: float) -> None:
+        """Ask all known brokers at the same time for a small response. One that does not give it in
+        time is silent from then on, whatever hangs: the broker, its network, or its name."""
+        known = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
+        late = known.union(self._bootstrap)
+        deadline = self._runtime.monotonic() + timeout_s
+
+        def ask(address: Address) -> None:
+            with (
+                suppress(KafkaError),
+                giving_up_at(deadline),
+                self._connection(address) as connection,
+            ):
+                connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
+            late.discard(address)
+
+        tasks = [
+            self._runtime.spawn(partial(ask, address), name="kafka08-probe")
+            for address in sorted(late)
+        ]
+        for task in tasks:
+            task.join(max(0.0, deadline + 0.5 - self._runtime.monotonic()))
+        for host, port in late.copy():
+            self._note_silent((host, port), f"{host}:{port} did not respond in {timeout_s:g} s")
 
     def send(self, broker: Broker, request: Request) -> Response:
         """The response of `broker`; one attempt."""
@@ -291,7 +347,7 @@ class ClusterClient(ProcessBound):
         kind: type[NoBrokersAvailable] = NoBrokerSaysVersions
         for host, port in candidates:
             try:
-                with self._pool.connection(host, port) as connection:
+                with self._connection((host, port)) as connection:
                     response = connection.send(request)
             except Closed:
                 raise
@@ -344,7 +400,34 @@ class ClusterClient(ProcessBound):
         whose error `passes` are asked for again, after the backoff and with new metadata. After the
         last attempt, or an error that does not pass, the first partition's error is raised.
         """
-        results: dict[TopicPartition, R] = {}
+        found = self._ask_in_rounds(wanted, ask, passes, is_whole=True)
+        return cast(dict[TopicPartition, R], found)
+
+    def ask_each_leader(
+        self,
+        wanted: Mapping[TopicPartition, T],
+        ask: Callable[
+            [Connection, Mapping[TopicPartition, T]], Mapping[TopicPartition, R | ApiError]
+        ],
+        *,
+        passes: Callable[[KafkaError], bool] = is_retriable,
+    ) -> dict[TopicPartition, R | KafkaError]:
+        """The same with each partition's own result, or its last error: one leader that does not
+        respond affects no other. Raises nothing."""
+        return self._ask_in_rounds(wanted, ask, passes, is_whole=False)
+
+    def _ask_in_rounds(
+        self,
+        wanted: Mapping[TopicPartition, T],
+        ask: Callable[
+            [Connection, Mapping[TopicPartition, T]], Mapping[TopicPartition, R | ApiError]
+        ],
+        passes: Callable[[KafkaError], bool],
+        *,
+        is_whole: bool,
+    ) -> dict[TopicPartition, R | KafkaError]:
+        """`is_whole`: the first error that does not pass ends the rounds."""
+        found: dict[TopicPartition, R | KafkaError] = {}
         open_: dict[TopicPartition, T] = dict(wanted)
 
         def ask_leader(
@@ -358,26 +441,32 @@ class ClusterClient(ProcessBound):
 
         def round_() -> None:
             split, failures = self.by_leader(open_)
+            found.update(failures)
             asks = [partial(ask_leader, broker, part) for broker, part in split.items()]
             for outcomes in self.run_concurrently(asks):
-                for tp, outcome in outcomes.items():
-                    if isinstance(outcome, KafkaError):
-                        failures[tp] = outcome
-                    else:
-                        results[tp] = outcome
-                        del open_[tp]
-            if failures:
-                raise _worst(failures.values(), passes)
+                found.update(outcomes)
+            failed = {tp: e for tp in open_ if isinstance(e := found[tp], KafkaError)}
+            again = failed if is_whole else {tp: e for tp, e in failed.items() if passes(e)}
+            for tp in open_.keys() - again.keys():
+                del open_[tp]
+            if again:
+                raise _worst(again.values(), passes)
 
-        retry(
-            round_,
-            self._retry_policy,
-            self._runtime,
-            what=f"asking the leaders of {len(wanted)} partitions",
-            passes=passes,
-            before_next=lambda error: self._refresh_after(error, open_),
-        )
-        return results
+        try:
+            retry(
+                round_,
+                self._retry_policy,
+                self._runtime,
+                what=f"asking the leaders of {len(wanted)} partitions",
+                passes=passes,
+                before_next=lambda error: self._refresh_after(error, open_),
+            )
+        except KafkaError as error:
+            if is_whole:
+                raise
+            # Each has its own error, unless no broker responded at all.
+            found = {tp: found.get(tp, error) for tp in wanted}
+        return {tp: found[tp] for tp in wanted}
 
     def by_leader(
         self, wanted: Mapping[TopicPartition, T]

@@ -87,36 +87,8 @@ def offsets_or_errors(
     """partition → up to `max_offsets` offsets before its time (in ms, EARLIEST_OFFSET or
     LATEST_OFFSET), descending, or the error. A partition without a leader, or a broker that does
     not respond, does not affect the others."""
-    try:
-        split, failures = cluster.by_leader(times)
-    except KafkaError as error:
-        return dict.fromkeys(times, error)
-    asks = [partial(_ask_leader, cluster, part, max_offsets) for part in split.values()]
-    found: dict[TopicPartition, list[int] | KafkaError] = {**failures}
-    for of_leader in cluster.run_concurrently(asks):
-        found |= of_leader
-    return {tp: found[tp] for tp in times}
-
-
-def _ask_leader(
-    cluster: ClusterClient, times: Mapping[TopicPartition, int], max_offsets: int
-) -> dict[TopicPartition, list[int] | KafkaError]:
-    """`offsets_or_errors` of partitions with one leader."""
-    try:
-        return {**_ask(cluster, times, max_offsets)}
-    except ApiError:  # of one partition; the others may succeed
-        return {tp: _ask_one(cluster, tp, time, max_offsets) for tp, time in times.items()}
-    except KafkaError as error:
-        return dict.fromkeys(times, error)
-
-
-def _ask_one(
-    cluster: ClusterClient, tp: TopicPartition, time_ms: int, max_offsets: int
-) -> list[int] | KafkaError:
-    try:
-        return _ask(cluster, {tp: time_ms}, max_offsets)[tp]
-    except KafkaError as error:
-        return error
+    asked = partial(_ask_leader, max_offsets, ORDINARY_CONSUMER)
+    return cluster.ask_each_leader(times, asked, passes=is_retriable_at_leader) if times else {}
 
 
 def _bounds(
@@ -139,19 +111,20 @@ def _ask(
     replica_id: int = ORDINARY_CONSUMER,
 ) -> dict[TopicPartition, list[int]]:
     """partition → offsets, descending."""
+    asked = partial(_ask_leader, max_offsets, replica_id)
+    return cluster.ask_leaders(times, asked, passes=is_retriable_at_leader) if times else {}
 
-    def ask(
-        connection: Connection, of_broker: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, list[int] | ApiError]:
-        request = offsets_request(of_broker, max_offsets=max_offsets, replica_id=replica_id)
-        response = connection.send(request)
-        assert isinstance(response, OffsetsResponse)
-        return {
-            tp: error_of(result.error_code, f"{tp} at {connection}") or list(result.offsets)
-            for tp, result in offsets_results(response).items()
-        }
 
-    return cluster.ask_leaders(times, ask, passes=is_retriable_at_leader) if times else {}
+def _ask_leader(
+    max_offsets: int, replica_id: int, connection: Connection, times: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, list[int] | ApiError]:
+    request = offsets_request(times, max_offsets=max_offsets, replica_id=replica_id)
+    response = connection.send(request)
+    assert isinstance(response, OffsetsResponse)
+    return {
+        tp: error_of(result.error_code, f"{tp} at {connection}") or list(result.offsets)
+        for tp, result in offsets_results(response).items()
+    }
 
 
 def offsets_at(

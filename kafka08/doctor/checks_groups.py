@@ -9,13 +9,14 @@ from typing import Final
 from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.checks_topics import number
 from kafka08.doctor.snapshot import Snapshot
-from kafka08.groups.commit_times import RETENTION_MS
+from kafka08.observe.commit_times import RETENTION_MS
 
 KINDS: Final = {
     "unreadable-member": "every member fails to rebalance",
     "unreadable-offset": "members do not know where to begin",
     "persistent-member": "partitions are assigned to a member that does not exist",
     "blocking-owner": "no member can claim those partitions",
+    "no-members": "nobody reads these messages, which retention will delete",
     "no-owner": "no member reads those partitions",
     "misplaced": "members disagree about the owners of partitions",
     "absent-topic": "members wait for a topic that does not exist",

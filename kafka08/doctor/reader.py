@@ -1,31 +1,37 @@
 """SnapshotReader: reads everything that the checks need. Changes nothing.
 
-ZooKeeper must respond; other failures become part of the snapshot. Reads of ZooKeeper are
-pipelined, and all brokers are asked at the same time."""
+ZooKeeper must respond; other failures become part of the snapshot. The cluster and its groups are
+those of `kafka08.observe`; added is what only a doctor asks: what each broker says of the cluster,
+pending requests, overrides, clocks and local files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from kafka08.deprecation import renamed
 from kafka08.doctor.files import read_file, read_log_directory
-from kafka08.doctor.group_reader import read_groups
-from kafka08.doctor.snapshot import (
-    BrokerFacts,
-    PartitionFacts,
-    Request,
-    Snapshot,
-    TopicFacts,
-)
+from kafka08.doctor.snapshot import BrokerFacts, Request, Snapshot, TopicFacts
 from kafka08.errors import KafkaError, ZooKeeperError
+from kafka08.groups import Finding, explain, explain_coordinated
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connection
+from kafka08.observe.commit_times import RECENT_RECORDS, CommitTimes, KafkaCommit
+from kafka08.observe.group import (
+    CoordinatedFacts,
+    GroupFacts,
+    coordinated_facts,
+    group_facts,
+)
+from kafka08.observe.layout import Layout
+from kafka08.observe.reader import ClusterReader
+from kafka08.observe.snapshot import ClusterView
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
+from kafka08.waiting import giving_up_at
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
@@ -34,6 +40,10 @@ from kafka08.zk.operations import Children, Exists, Get, Node, Operation
 T = TypeVar("T")
 
 BROKER_TIMEOUT_MS: Final = 2000
+GROUPS_MAX: Final = 200
+"""Limit of examined groups of each kind: facts are made of each with all its partitions."""
+SECOND_LOOK_SECONDS: Final = 1.5
+"""Pause before a group is read again: during a rebalance problems last only a moment."""
 ISR_NOTIFICATIONS: Final = "/isr_change_notification"
 
 
@@ -56,11 +66,15 @@ class SnapshotReader(Closeable):
         self._log_directories = log_directories
         self._files = files
         self._runtime = runtime
-        self._zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="doctor", clock=runtime)
-        self._zk.start()
+        self._reader = ClusterReader(zookeeper, runtime=runtime)
 
     def close(self) -> None:
-        self._zk.close()
+        self._reader.close()
+
+    @property
+    def _zk(self) -> ZkClient:
+        assert self._reader.store is not None
+        return self._reader.store.zk
 
     def read_snapshot(self) -> Snapshot:
         """The cluster now. ZooKeeperError if ZooKeeper does not respond."""
@@ -68,23 +82,25 @@ class SnapshotReader(Closeable):
         began = self._runtime.monotonic()
         self._zk.exists(paths.BROKER_IDS)
         zookeeper_seconds = self._runtime.monotonic() - began
-        topics = self._topics()
-        # Right behind the topics, with which their responses are compared: groups take longer.
-        brokers = self._brokers()
-        controller, controller_fault, controller_clocks = self._controller()
-        clock_read_ms = self._runtime.time_ms()
+        seen: dict[str, Any] = {}
+
+        def look(layout: Layout) -> None:
+            # Right behind the leaders, with which the responses are compared: groups take longer.
+            seen["brokers"] = self._brokers(layout)
+            seen["controller_clocks"] = self._controller_clocks()
+            seen["clock_read_ms"] = self._runtime.time_ms()
+
+        view = self._reader.read_view(owners=True, beside=look)
+        groups, coordinated, left_out = self._groups(view)
         deletions = self._children(paths.DELETE_TOPICS)
         configured = self._children(paths.TOPIC_CONFIGS)
-        groups = read_groups(self._connect, self._runtime)
+        topics = self._topics(view)
         return Snapshot(
             now_ms=now_ms,
-            clock_read_ms=clock_read_ms,
             connect=self._connect,
-            brokers=brokers,
-            controller=controller,
-            controller_fault=controller_fault,
+            controller=view.controller,
+            controller_fault=view.faults.get(paths.CONTROLLER, ""),
             controller_epoch=self._controller_epoch(),
-            controller_clocks=controller_clocks,
             topics=topics,
             reassignment=self._request(
                 paths.REASSIGN_PARTITIONS,
@@ -99,17 +115,79 @@ class SnapshotReader(Closeable):
             config_changes=len(self._children(paths.CONFIG_CHANGES)),
             isr_notifications=len(self._children(ISR_NOTIFICATIONS)),
             zookeeper_seconds=zookeeper_seconds,
-            groups=groups.of_zookeeper,
-            coordinated=groups.coordinated,
-            failed_requests=groups.failed_requests,
-            commits=groups.commits,
-            group_faults=groups.faults,
-            groups_left_out=groups.left_out,
+            groups=groups,
+            coordinated=coordinated,
+            # Checks of their own find brokers and znodes that cannot be read.
+            failed_requests=tuple(
+                said for said in view.failed_requests if said.startswith(("group", "coordinated"))
+            ),
+            commits=self._commits(groups, coordinated),
+            group_faults={
+                name: str(group.unknown_offsets or group.unknown_group)
+                for name, group in view.groups.items()
+                if group.unknown_offsets or group.unknown_group
+            },
+            groups_left_out=left_out,
             log_directories=tuple(map(read_log_directory, self._log_directories)),
             files=tuple(read_file(path, kind) for path, kind in self._files.items()),
+            **seen,
         )
 
     read = renamed("SnapshotReader.read", read_snapshot)
+
+    # Groups
+
+    def _groups(
+        self, view: ClusterView
+    ) -> tuple[dict[str, GroupFacts], dict[str, CoordinatedFacts], int]:
+        """The groups in ZooKeeper, those with a coordinator, and how many more there are. One with
+        problems is read again a moment later."""
+        names = [name for name, group in view.groups.items() if group.in_zookeeper]
+        # A simple group may be one of ZooKeeper that commits to Kafka, or has lost its members.
+        others = [
+            (one.is_simple, name)
+            for name, group in view.groups.items()
+            if (one := group.coordinated) and not (one.is_simple and group.in_zookeeper)
+        ]
+        wanted = [name for _, name in sorted(others)[:GROUPS_MAX]]
+        groups = {name: group_facts(view, name) for name in names[:GROUPS_MAX]}
+        coordinated = of_coordinators(view, wanted)
+        troubled = [n for n, facts in groups.items() if has_problem(explain(facts))]
+        shaky = [n for n, facts in coordinated.items() if has_problem(explain_coordinated(facts))]
+        if troubled or shaky:
+            self._runtime.sleep(SECOND_LOOK_SECONDS)
+            again = self._reader.read_groups(list(dict.fromkeys([*troubled, *shaky])))
+            groups |= {
+                name: group_facts(again, name)
+                for name in troubled
+                if again.groups[name].in_zookeeper
+            }
+            coordinated |= of_coordinators(again, shaky)
+        left_out = max(0, len(names) - GROUPS_MAX) + max(0, len(others) - GROUPS_MAX)
+        return groups, coordinated, left_out
+
+    def _commits(
+        self,
+        groups: Mapping[str, GroupFacts | CoordinatedFacts],
+        coordinated: Mapping[str, GroupFacts | CoordinatedFacts],
+    ) -> dict[tuple[str, TopicPartition], KafkaCommit]:
+        """The commits to Kafka of all groups."""
+        in_kafka: dict[str, set[TopicPartition]] = {}
+        for of_kind in (groups, coordinated):
+            for name, facts in of_kind.items():
+                committed = {p.topic_partition for p in facts.partitions if p.kafka is not None}
+                in_kafka.setdefault(name, set()).update(committed)
+        if not any(in_kafka.values()):
+            return {}
+        try:
+            times = CommitTimes(self._reader.client(), self._runtime, records=RECENT_RECORDS)
+        except KafkaError:
+            return {}  # no broker responds, which is a finding of its own
+        return {
+            (name, tp): commit
+            for name, partitions in in_kafka.items()
+            for tp, commit in times.commits(name, partitions).items()
+        }
 
     # ZooKeeper
 
@@ -130,57 +208,33 @@ class SnapshotReader(Closeable):
             if stat is not None
         }
 
-    def _topics(self) -> dict[str, TopicFacts]:
-        names = sorted(self._children(paths.BROKER_TOPICS))
-        assigned = self._all([Get(paths.topic(name)) for name in names])
+    def _topics(self, view: ClusterView) -> dict[str, TopicFacts]:
+        """The topics that still exist, with their overrides."""
+        faults = {name: view.faults[path] for path, name in topic_paths(view).items()}
+        names = sorted({*view.topics, *faults})
         configs = self._all([Get(paths.topic_config(name)) for name in names])
         created = self._times(names, paths.topic)
         found: dict[str, TopicFacts] = {}
-        assignments: dict[str, dict[int, tuple[int, ...]]] = {}
-        faults: dict[str, str] = {}
-        for name, node in zip(names, assigned, strict=True):
-            if node is not None:
-                assignment, faults[name] = decoded(nodes.decode_assignment, node)
-                assignments[name] = dict(sorted((assignment or {}).items()))
-        partitions = self._partitions(assignments)
         for name, node in zip(names, configs, strict=True):
-            if name in assignments:
+            if name in created:
+                numbers = view.topics.get(name, ())
                 config, fault = (
                     ({}, "") if node is None else decoded(nodes.decode_topic_config, node)
                 )
                 found[name] = TopicFacts(
-                    partitions[name], config, fault, faults[name], created.get(name, 0)
+                    {n: view.partitions[TopicPartition(name, n)] for n in numbers},
+                    config,
+                    fault,
+                    faults.get(name, ""),
+                    created[name],
                 )
         return found
 
-    def _partitions(
-        self, assignments: Mapping[str, Mapping[int, tuple[int, ...]]]
-    ) -> dict[str, dict[int, PartitionFacts]]:
-        wanted = [
-            TopicPartition(name, number)
-            for name, assignment in assignments.items()
-            for number in assignment
-        ]
-        states = self._all([Get(paths.partition_state(*tp)) for tp in wanted])
-        found: dict[str, dict[int, PartitionFacts]] = {name: {} for name in assignments}
-        for tp, node in zip(wanted, states, strict=True):
-            replicas = assignments[tp.topic][tp.partition]
-            state, fault = None, ""
-            if node is not None:
-                decode = partial(nodes.decode_leader_and_isr, zk_version=node.version)
-                state, fault = decoded(decode, node)
-            found[tp.topic][tp.partition] = PartitionFacts(replicas, state, fault)
-        return found
-
-    def _controller(self) -> tuple[int | None, str, tuple[int, int] | None]:
-        """The controller's id, why that cannot be read, and `controller_clocks`."""
+    def _controller_clocks(self) -> tuple[int, int] | None:
+        """The snapshot's `controller_clocks`."""
         node, stat = self._all([Get(paths.CONTROLLER), Exists(paths.CONTROLLER)])
-        if node is None or stat is None:
-            return None, "", None
-        found, fault = decoded(nodes.decode_controller, node)
-        if found is None:
-            return None, fault, None
-        return found.broker_id, "", (found.timestamp_ms, stat.created_ms)
+        found = None if node is None else decoded(nodes.decode_controller, node)[0]
+        return None if found is None or stat is None else (found.timestamp_ms, stat.created_ms)
 
     def _controller_epoch(self) -> int | None:
         node = self._zk.get_or_none(paths.CONTROLLER_EPOCH)
@@ -199,29 +253,30 @@ class SnapshotReader(Closeable):
 
     # Brokers
 
-    def _brokers(self) -> dict[int, BrokerFacts]:
+    def _brokers(self, layout: Layout) -> dict[int, BrokerFacts]:
         ids = paths.numbers(self._children(paths.BROKER_IDS))
-        found = self._all([Get(paths.broker(i)) for i in ids])
         stats = self._all([Exists(paths.broker(i)) for i in ids])
         brokers: dict[int, BrokerFacts] = {}
-        tasks = []
 
         def look(broker: BrokerFacts) -> None:
             brokers[broker.broker_id] = self._ask(broker)
 
-        for broker_id, node, stat in zip(ids, found, stats, strict=True):
-            if node is not None and stat is not None:
-                registration, fault = decoded(nodes.decode_broker, node)
+        for broker_id, stat in zip(ids, stats, strict=True):
+            registration = layout.registrations.get(broker_id)
+            fault = layout.faults.get(paths.broker(broker_id), "")
+            if stat is not None and (registration is not None or fault):
                 # It stays so if the response takes longer than the wait for it: a name that no
                 # server resolves, say. The broker is registered nevertheless.
                 brokers[broker_id] = BrokerFacts(
                     broker_id, registration, fault, stat.created_ms, "no response in time"
                 )
-        for broker in brokers.values():
-            name = f"doctor of broker {broker.broker_id}"
-            tasks.append(self._runtime.spawn(look, broker, name=name))
+        tasks = [
+            self._runtime.spawn(look, broker, name=f"doctor of broker {broker.broker_id}")
+            for broker in list(brokers.values())
+        ]
+        deadline = self._runtime.monotonic() + 1.25 * BROKER_TIMEOUT_MS / 1000
         for task in tasks:
-            task.join(2 * BROKER_TIMEOUT_MS / 1000)
+            task.join(max(0.0, deadline - self._runtime.monotonic()))
         return dict(sorted(brokers.items()))
 
     def _ask(self, broker: BrokerFacts) -> BrokerFacts:
@@ -241,7 +296,8 @@ class SnapshotReader(Closeable):
                 runtime=self._runtime,
             )
             try:
-                response = connection.send(MetadataRequest([]))
+                with giving_up_at(began + BROKER_TIMEOUT_MS / 1000):
+                    response = connection.send(MetadataRequest([]))
             finally:
                 connection.close()
             seconds = self._runtime.monotonic() - began
@@ -273,3 +329,24 @@ def decoded(decode: Callable[[str | None], T], node: Node) -> tuple[T | None, st
         return decode(node.data), ""
     except ZooKeeperError as error:
         return None, str(error)
+
+
+def of_coordinators(view: ClusterView, names: Iterable[str]) -> dict[str, CoordinatedFacts]:
+    """The facts of those that their coordinator knows. Pure."""
+    found = {}
+    for name in names:
+        if view.groups[name].unknown_group is None:
+            facts = coordinated_facts(view, name)
+            if facts is not None:
+                found[name] = facts
+    return found
+
+
+def topic_paths(view: ClusterView) -> dict[str, str]:
+    """path → topic, of those whose assignment cannot be read. Pure."""
+    names = {path: path.rpartition("/")[2] for path in view.faults}
+    return {path: name for path, name in names.items() if path == paths.topic(name)}
+
+
+def has_problem(findings: Iterable[Finding]) -> bool:
+    return any(finding.problem for finding in findings)

@@ -12,8 +12,9 @@ from kafka08.groups import (
     explain,
     explain_coordinated,
 )
-from kafka08.groups.commit_times import KafkaCommit
-from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.observe.commit_times import KafkaCommit
+from kafka08.observe.snapshot import PartitionState
+from kafka08.structs import TopicPartition
 from kafka08.zk.nodes import BrokerRegistration
 
 
@@ -40,22 +41,13 @@ class BrokerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFacts:
-    """state   None: the state znode does not exist, or (`fault`) cannot be read"""
-
-    replicas: tuple[int, ...]
-    state: LeaderAndIsr | None
-    fault: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class TopicFacts:
     """fault         why the assignment cannot be read; then there are no partitions
     config        overrides; None: they cannot be read, for the reason `config_fault`
     created_ms    creation time of the topic's znode
     """
 
-    partitions: Mapping[int, PartitionFacts]
+    partitions: Mapping[int, PartitionState]
     config: Mapping[str, str] | None = field(default_factory=dict)
     config_fault: str = ""
     fault: str = ""
@@ -183,7 +175,7 @@ class Snapshot:
             findings[name] = [*findings.get(name, []), *explain_coordinated(facts)]
         object.__setattr__(self, "group_findings", findings)
 
-    def partitions(self) -> Iterator[tuple[TopicPartition, PartitionFacts]]:
+    def partitions(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
         """The partitions of topics that are not being deleted, in order."""
         for topic, facts in self.topics.items():
             if topic not in self.deletions:

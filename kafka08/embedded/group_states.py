@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kafka08.embedded.not_yet import NotYet
-from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader
-from kafka08.groups.coordinated import STABLE
-from kafka08.groups.facts import PartitionFacts
+from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader, PartitionFacts
 from kafka08.listing import counted, some_of
+from kafka08.observe.coordinated import STABLE
+from kafka08.observe.group import coordinated_facts, group_facts
 from kafka08.structs import TopicPartition
 
 Assignment: TypeAlias = dict[str, tuple[TopicPartition, ...]]
@@ -22,8 +22,9 @@ Group: TypeAlias = tuple[CoordinatedFacts | None, GroupFacts | None]
 
 def read_group(reader: GroupReader, group: str) -> Group:
     """The group now. Raises KafkaError."""
-    in_zookeeper = reader.facts(group) if reader.may_be_in_zookeeper(group) else None
-    return reader.coordinated_facts(group), in_zookeeper
+    snapshot = reader.snapshot(group)
+    in_zookeeper = group_facts(snapshot, group) if reader.may_be_in_zookeeper(group) else None
+    return coordinated_facts(snapshot, group), in_zookeeper
 
 
 def stable(group: Group, members: int) -> Assignment:

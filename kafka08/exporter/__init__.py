@@ -1,6 +1,6 @@
 """A cluster's metrics from outside: any cluster with a ZooKeeper, ours, the JVM's, or mixed.
 
-`ClusterReader` (reader.py) reads a `ClusterView` in batches. `Histories` (histories.py, pure)
+`ClusterReader` reads a `ClusterView` (kafka08.observe). `Histories` (histories.py, pure)
 records how log ends and commits changed. `families_of` (families.py, pure) makes metrics of both,
 with the names of kafka_exporter; `verdict.py` applies Burrow's rules. `Exporter` (exporter.py)
 repeats this and serves the latest text. `Probe` (probe.py) measures a topic with messages of its
@@ -11,10 +11,10 @@ from kafka08.exporter.exporter import Exporter
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.probe import Probe
-from kafka08.exporter.reader import ClusterReader
 from kafka08.exporter.verdict import Verdict, verdict_of
-from kafka08.exporter.view import ClusterView
 from kafka08.exporter.watch import Watch
+from kafka08.observe.reader import ClusterReader
+from kafka08.observe.snapshot import ClusterView
 
 __all__ = [
     "ClusterReader",

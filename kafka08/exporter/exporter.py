@@ -15,10 +15,10 @@ from kafka08.errors import KafkaError
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.kminion_families import kminion_families
-from kafka08.exporter.reader import ClusterReader
-from kafka08.exporter.view import ClusterView
 from kafka08.exposition import CONTENT_TYPE, text_of
 from kafka08.metrics import NO_LABELS, Family, Sample, gauge
+from kafka08.observe.reader import ClusterReader
+from kafka08.observe.snapshot import ClusterView
 from kafka08.runtime import ClientRuntime, Event
 
 logger = logging.getLogger(__name__)

@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from kafka08.exporter.histories import Histories, lag_of
+from kafka08.exporter.histories import Histories
 from kafka08.exporter.verdict import Verdict, worst
-from kafka08.exporter.view import ClusterView
 from kafka08.metrics import Family, Labels, Sample, gauge
+from kafka08.observe.lag import UNKNOWN, lag_between
+from kafka08.observe.snapshot import ClusterView
 from kafka08.structs import TopicPartition
 
 GROUP: Final = "kafka_consumergroup"
@@ -106,30 +107,33 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
         lag_sum: defaultdict[str, int] = defaultdict(int)
         found: list[Verdict] = []
         labelled: dict[TopicPartition, Labels] = {}
-        for tp, committed in group.newest().items():
+        newest = group.newest()
+        for tp, lag in view.lags[name].items():
+            committed = newest.get(tp)
             labels = labelled[tp] = labels_in_group(name, tp)
-            offsets.append(Sample("", labels, committed.offset))
-            offset_sum[tp.topic] += committed.offset
-            lag = lag_of(view, tp, committed.offset)
-            if lag is None:
-                continue
-            lag_sum[tp.topic] += lag
-            lags.append(Sample("", labels, lag))
-            verdict = histories.verdict(view, name, tp)
-            found.append(verdict)
-            verdicts.append(Sample("", labels, int(verdict)))
-            seconds = histories.seconds_late(view, tp, committed.offset)
-            if seconds is not None:
-                late.append(Sample("", labels, seconds))
+            if committed is not None:
+                offsets.append(Sample("", labels, committed.offset))
+                offset_sum[tp.topic] += committed.offset
+            if lag.messages is not None:
+                lag_sum[tp.topic] += lag.messages
+                lags.append(Sample("", labels, lag.messages))
+                seconds = histories.seconds_late(view, tp, committed.offset if committed else 0)
+                if seconds is not None:
+                    late.append(Sample("", labels, seconds))
+            if lag != UNKNOWN:
+                verdict = histories.verdict(view, name, tp)
+                found.append(verdict)
+                verdicts.append(Sample("", labels, int(verdict)))
         for tp, committed in group.zookeeper.items():
-            lag = lag_of(view, tp, committed.offset)
-            if lag is not None:
-                zookeeper.append(Sample("", labelled[tp], lag))
+            if (partition := view.partitions.get(tp)) is not None:
+                lag = lag_between(committed.offset, partition.start, partition.end)
+                if lag.messages is not None:
+                    zookeeper.append(Sample("", labelled[tp], lag.messages))
         for topic, value in offset_sum.items():
             labels = Labels(consumergroup=name, topic=topic)
             offset_sums.append(Sample("", labels, value))
-            if topic in lag_sum:
-                lag_sums.append(Sample("", labels, lag_sum[topic]))
+        for topic, value in lag_sum.items():
+            lag_sums.append(Sample("", Labels(consumergroup=name, topic=topic), value))
         if found or not (labelled or group.members):
             groups.append(Sample("", {"consumergroup": name}, worst(found)))
     yield Family(f"{GROUP}_current_offset", "What a group committed.", offsets)
@@ -145,7 +149,11 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     yield Family(
         f"{GROUP}_members",
         "Members of a group.",
-        [Sample("", {"consumergroup": n}, g.members) for n, g in view.groups.items()],
+        [
+            Sample("", {"consumergroup": n}, g.members)
+            for n, g in view.groups.items()
+            if g.members is not None
+        ],
     )
     says = ", ".join(f"{verdict.value} {verdict.name}" for verdict in Verdict)
     yield Family(f"{GROUP}_verdict", f"Burrow's verdict: {says}.", verdicts)

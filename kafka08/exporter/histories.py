@@ -21,7 +21,8 @@ from kafka08.exporter.verdict import (
     verdict_on_commits,
     was_at_end,
 )
-from kafka08.exporter.view import ClusterView, Committed
+from kafka08.observe.lag import UNKNOWN
+from kafka08.observe.snapshot import ClusterView, Committed
 from kafka08.structs import TopicPartition
 
 ENDS_MAX: Final = 240
@@ -121,7 +122,7 @@ class Histories:
         for tp, committed in newest.items():
             history = histories[tp] = known.get(tp) or GroupHistory(view.now_ms)
             if committed != history.last:
-                lag = lag_of(view, tp, committed.offset)
+                lag = view.lags[name][tp].messages
                 commits += history.add(committed, view.now_ms, lag)
         self.commits[name] = self.commits.get(name, 0) + commits
         return histories
@@ -155,26 +156,25 @@ class Histories:
         return max(0.0, (view.now_ms - written_ms) / 1000)
 
     def verdict(self, view: ClusterView, group: str, tp: TopicPartition) -> Verdict:
-        """The verdict by Burrow's rules; OK while the history is too short."""
-        history = self._groups.get(group, {}).get(tp)
-        if history is None or history.last is None:
+        """The verdict by Burrow's rules. At once: BEYOND for an offset beyond the log's end, and
+        STOP for a group with unread messages and without members, unless it was seen to commit.
+        WATCHING while the history is too short for another one."""
+        lag = view.lags[group].get(tp, UNKNOWN)
+        if lag.is_beyond_end:
+            return Verdict.BEYOND
+        if not lag.messages:
             return Verdict.OK
-        commits = history.commits
+        history = self._groups.get(group, {}).get(tp)
+        commits = [] if history is None else history.commits
+        if view.groups[group].members == 0 and len(commits) < 2:
+            return Verdict.STOP
+        if history is None:
+            return Verdict.WATCHING
         watched_ms = view.now_ms - history.since_ms
         if len(commits) < COMMITS_MIN and watched_ms < WATCHED_MS_MIN:
-            return Verdict.OK
-        if not lag_of(view, tp, history.last.offset):
-            return Verdict.OK
+            return Verdict.WATCHING
         ends = self._ends.get(tp)
         lowest_end = None if ends is None else ends.lowest_recent
         if has_stopped(commits, view.now_ms) and not was_at_end(commits, lowest_end):
             return Verdict.STOP
         return history.verdict
-
-
-def lag_of(view: ClusterView, tp: TopicPartition, offset: int) -> int | None:
-    """Messages from `offset` to the log end, at least 0; None if the end is unknown."""
-    partition = view.partitions.get(tp)
-    if partition is None or partition.end is None:
-        return None
-    return max(0, partition.end - offset)

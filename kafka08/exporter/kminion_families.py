@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka08 import __version__
-from kafka08.exporter.histories import Histories, lag_of
-from kafka08.exporter.view import ClusterView
+from kafka08.exporter.histories import Histories
 from kafka08.metrics import Family, Labels, Sample
+from kafka08.observe.snapshot import ClusterView
 
 PREFIX: Final = "kminion_kafka"
 
@@ -92,28 +92,29 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     for name, group in view.groups.items():
         info = {
             "group_id": name,
-            "state": "Stable" if group.members else "Empty",
+            "state": "" if group.members is None else "Stable" if group.members else "Empty",
             "protocol": "",
             "protocol_type": "consumer",
             "coordinator_id": "",
         }
-        infos.append(Sample("", info, int(group.members > 0)))
-        members.append(Sample("", {"group_id": name}, group.members))
+        infos.append(Sample("", info, int(bool(group.members))))
+        if group.members is not None:
+            members.append(Sample("", {"group_id": name}, group.members))
         offset_sum: defaultdict[str, int] = defaultdict(int)
         lag_sum: defaultdict[str, int] = defaultdict(int)
         for tp, committed in group.newest().items():
             offset_sum[tp.topic] += committed.offset
-            lag = lag_of(view, tp, committed.offset)
-            if lag is not None:
-                lag_sum[tp.topic] += lag
+        for tp, lag in view.lags[name].items():
+            if lag.messages is not None:
+                lag_sum[tp.topic] += lag.messages
                 number = str(tp.partition)
                 labels = Labels(group_id=name, partition_id=number, topic_name=tp.topic)
-                lags.append(Sample("", labels, lag))
+                lags.append(Sample("", labels, lag.messages))
         for topic, value in offset_sum.items():
             labels = Labels(group_id=name, topic_name=topic)
             offset_sums.append(Sample("", labels, value))
-            if topic in lag_sum:
-                lag_sums.append(Sample("", labels, lag_sum[topic]))
+        for topic, value in lag_sum.items():
+            lag_sums.append(Sample("", Labels(group_id=name, topic_name=topic), value))
     yield Family(f"{PREFIX}_consumer_group_info", "1 if the group has members.", infos)
     yield Family(f"{PREFIX}_consumer_group_members", "Members of a group.", members)
     yield Family(

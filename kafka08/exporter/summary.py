@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafka08.exporter.histories import Histories, lag_of
+from kafka08.exporter.histories import Histories
 from kafka08.exporter.verdict import worst
-from kafka08.exporter.view import ClusterView, PartitionView
+from kafka08.observe.lag import UNKNOWN, Lag
+from kafka08.observe.snapshot import ClusterView, Committed, PartitionState
 from kafka08.structs import NOT_REGISTERED, TopicPartition
 
-NEW = PartitionView(-1, (), (), 0, 0)
+NEW = PartitionState(-1, (), (), 0, 0)
 """A partition before its first message."""
 
 
@@ -49,15 +50,16 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """lag            messages, over the partitions whose end is known; None if no end is, and if
-                   its members have not committed
+    """members        None: unknown
+    partitions     of its topics, committed or not
+    lag            messages, over the partitions where it is known; None if it is of none
     seconds_late   largest time lag of a partition; None: unknown
     per_second     messages that it read; None in the first view
     verdict        worst verdict of its partitions; None if the lag is
     """
 
     group: str
-    members: int
+    members: int | None
     partitions: int
     lag: int | None
     seconds_late: float | None
@@ -67,7 +69,7 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupPartitionRow:
-    """lag, verdict   None: the log end is unknown"""
+    """lag       None: unknown; then `verdict` is BEYOND, or None, too"""
 
     group: str
     topic: str
@@ -110,15 +112,15 @@ def summary_of(view: ClusterView, before: ClusterView | None, histories: Histori
 def group_partitions(
     view: ClusterView, histories: Histories, group: str
 ) -> list[GroupPartitionRow]:
-    """A row for each partition that the group committed, in order; [] for an unknown group."""
+    """A row for each partition that concerns the group, in order; [] for an unknown group."""
     facts = view.groups.get(group)
     if facts is None:
         return []
     rows = []
-    for tp, committed in sorted(facts.newest().items()):
+    newest = facts.newest()
+    for tp, lag in sorted(view.lags[group].items()):
         in_zookeeper, in_kafka = facts.zookeeper.get(tp), facts.kafka.get(tp)
-        partition = view.partitions.get(tp)
-        lag = lag_of(view, tp, committed.offset)
+        partition, at = view.partitions.get(tp), newest.get(tp)
         rows.append(
             GroupPartitionRow(
                 group,
@@ -126,12 +128,21 @@ def group_partitions(
                 None if in_zookeeper is None else in_zookeeper.offset,
                 None if in_kafka is None else in_kafka.offset,
                 None if partition is None else partition.end,
-                lag,
-                histories.seconds_late(view, tp, committed.offset),
-                None if lag is None else histories.verdict(view, group, tp).name,
+                lag.messages,
+                late(view, histories, tp, lag, at),
+                None if lag == UNKNOWN else histories.verdict(view, group, tp).name,
             )
         )
     return rows
+
+
+def late(
+    view: ClusterView, histories: Histories, tp: TopicPartition, lag: Lag, at: Committed | None
+) -> float | None:
+    """The time lag; None: unknown, as the lag is."""
+    if lag.messages is None:
+        return None
+    return histories.seconds_late(view, tp, 0 if at is None else at.offset)
 
 
 def _brokers(view: ClusterView, before: ClusterView | None) -> tuple[BrokerRow, ...]:
@@ -198,19 +209,19 @@ def _group(
         for tp, committed in newest.items()
         if tp in known
     )
-    lags = [lag_of(view, tp, committed.offset) for tp, committed in newest.items()]
-    is_read = newest or facts.members
-    known_lags = [lag for lag in lags if lag is not None]
-    late = [histories.seconds_late(view, tp, committed.offset) for tp, committed in newest.items()]
-    verdict = worst([histories.verdict(view, name, tp) for tp in newest])
+    lags = view.lags[name]
+    known_lags = [lag.messages for lag in lags.values() if lag.messages is not None]
+    times = [late(view, histories, tp, lag, newest.get(tp)) for tp, lag in lags.items()]
+    verdicts = [histories.verdict(view, name, tp) for tp, lag in lags.items() if lag != UNKNOWN]
+    is_read = lags or facts.members != 0
     return GroupRow(
         name,
         facts.members,
-        len(newest),
+        len(lags),
         added(known_lags) if is_read else 0,
-        max((seconds for seconds in late if seconds is not None), default=None),
+        max((seconds for seconds in times if seconds is not None), default=None),
         None if seconds is None else read / seconds,
-        None if is_read and not known_lags else verdict.name,
+        None if is_read and not verdicts else worst(verdicts).name,
     )
 
 

@@ -6,6 +6,11 @@
     STOP    it has not committed for longer than the whole history
     REWIND  it committed a lower offset than before, and has not reached it again
 
+Burrow does not have
+
+    WATCHING  it has lag, and was not watched for long enough
+    BEYOND    its offset lies beyond the log's end: the topic was created again, or the log cut
+
 Pure. The rules, their order and edge cases are those of linkedin/Burrow (core/internal/evaluator,
 caching.go): `tests/exporter/burrow` compares with Burrow's own code over generated histories.
 """
@@ -22,13 +27,15 @@ HISTORY_MAX: Final = 10
 
 
 class Verdict(enum.IntEnum):
-    """Sorted by severity; the numbers are Burrow's."""
+    """Numbered as Burrow's from 1 to 6, and from OK on sorted by severity."""
 
+    WATCHING = 0
     OK = 1
     WARN = 2
     STOP = 4
     STALL = 5
     REWIND = 6
+    BEYOND = 7
 
 
 class Commit(NamedTuple):
@@ -99,5 +106,6 @@ def _lag_fell(commits: Sequence[Commit]) -> bool:
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """The worst of a group's verdicts; OK without partitions."""
-    return max(verdicts, default=Verdict.OK)
+    """The worst of a group's verdicts, WATCHING being worse than OK; OK without partitions."""
+    found = max(verdicts, default=Verdict.OK)
+    return Verdict.WATCHING if found is Verdict.OK and Verdict.WATCHING in verdicts else found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kafka08.deprecation import renamed
 from kafka08.exporter.histories import Histories
-from kafka08.exporter.reader import ClusterReader
 from kafka08.exporter.summary import GroupPartitionRow, Summary, group_partitions, summary_of
-from kafka08.exporter.view import ClusterView
 from kafka08.lifecycle import Closeable
+from kafka08.observe.reader import ClusterReader
+from kafka08.observe.snapshot import ClusterView
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 

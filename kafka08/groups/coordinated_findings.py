@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka08.groups.coordinated import REBALANCING, CoordinatedFacts
 from kafka08.groups.findings import (
     Finding,
     failed_requests,
@@ -20,6 +19,8 @@ from kafka08.groups.findings import (
     unread_topics,
 )
 from kafka08.listing import some_of
+from kafka08.observe.coordinated import REBALANCING
+from kafka08.observe.group import CoordinatedFacts
 from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE
 
 

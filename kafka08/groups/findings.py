@@ -15,9 +15,10 @@ from typing import Final
 from kafka08.consumer.subscription import thread_ids
 from kafka08.consumer.zookeeper.assignors import Assignment, range_assign, round_robin_assign
 from kafka08.errors import ConsumerRebalanceFailed
-from kafka08.groups.facts import GroupFacts, Owner, PartitionFacts
-from kafka08.groups.lag import lag_by_topic
 from kafka08.listing import some_of
+from kafka08.observe.group import GroupFacts, PartitionFacts
+from kafka08.observe.lag import lag_by_topic
+from kafka08.observe.snapshot import Owner
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from kafka08.groups.commit_times import RETENTION_MS, KafkaCommit
-from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedMember
 from kafka08.groups.coordinated_findings import explain_coordinated
-from kafka08.groups.facts import GroupFacts, PartitionFacts
 from kafka08.groups.findings import Finding, explain
-from kafka08.groups.members import Member
+from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
+from kafka08.observe.coordinated import CoordinatedMember
+from kafka08.observe.group import CoordinatedFacts, GroupFacts, PartitionFacts
+from kafka08.observe.members import Member
 from kafka08.structs import TopicPartition
 
 ZOOKEEPER: Final = "zookeeper"
@@ -25,7 +25,7 @@ STATE: Final = ("coordinator", "state", "protocol_type", "protocol")
 """The facts of a group that has a coordinator."""
 
 
-class GroupView(ABC):
+class ShownGroup(ABC):
     """A group that was read."""
 
     kind: str
@@ -93,7 +93,7 @@ class GroupView(ABC):
         }
 
 
-class ZooKeeperGroupView(GroupView):
+class ShownZooKeeperGroup(ShownGroup):
     """A group whose members register in ZooKeeper."""
 
     kind = ZOOKEEPER
@@ -130,7 +130,7 @@ class ZooKeeperGroupView(GroupView):
         }
 
 
-class CoordinatedGroupView(GroupView):
+class ShownCoordinatedGroup(ShownGroup):
     """A group that a broker coordinates."""
 
     kind = COORDINATOR

@@ -8,8 +8,7 @@ sets, resets, exports. Start with `offset_migration`.
 
 from __future__ import annotations
 
-from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts
 from kafka08.migration.handover import Handover
 from kafka08.migration.journal import State
 from kafka08.migration.offset_migration import OffsetMigration
@@ -17,6 +16,8 @@ from kafka08.migration.plan import Action, Plan, Step
 from kafka08.migration.rollback import Rollback
 from kafka08.migration.status import Status
 from kafka08.migration.verification import Verification, Watching
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
 
 __all__ = [
     "Action",

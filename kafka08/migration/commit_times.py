@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration.facts import GroupFacts
+from kafka08.observe.commit_times import CommitTimes
 
 
 def with_commit_times(facts: GroupFacts, times: CommitTimes) -> GroupFacts:

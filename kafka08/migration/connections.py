@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
@@ -14,9 +14,11 @@ from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.zookeeper.one_cluster import addresses_in_cluster
 from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.errors import UnsupportedVersion
-from kafka08.groups.coordinated import CoordinatedGroup
-from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.lifecycle import Closeable
+from kafka08.observe.coordinated import CoordinatedGroup
+from kafka08.observe.coordinator_reader import CoordinatorReader, may_coordinate
+from kafka08.observe.reader import SILENT_S, ClusterReader
+from kafka08.observe.snapshot import ClusterView
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import Address
@@ -68,6 +70,13 @@ class Connections(Closeable):
         """The offsets topic, for many groups at once."""
         self.groups = CoordinatorReader(self.cluster, runtime)
         """Groups as their coordinators know them."""
+        self._reader = ClusterReader.over(self._store, self.cluster, runtime)
+
+    def read_groups(
+        self, groups: Sequence[str], also: Mapping[str, Collection[TopicPartition]] = {}
+    ) -> ClusterView:
+        """A snapshot of these groups, strictly. Raises ZooKeeperError."""
+        return self._reader.read_groups(groups, also, strictly=self.coordinators)
 
     def wait_less(self) -> None:
         """For a user at a terminal: a coordinator that is missing although the offsets topic exists
@@ -135,7 +144,9 @@ class Connections(Closeable):
         return self._client(addresses)
 
     def _client(self, addresses: Sequence[Address]) -> ClusterClient:
-        return ClusterClient(addresses, client_id=CLIENT_ID, runtime=self.runtime)
+        return ClusterClient(
+            addresses, client_id=CLIENT_ID, silent_s=SILENT_S, runtime=self.runtime
+        )
 
     def offsets_at(
         self, partitions: Collection[TopicPartition], time_ms: int
@@ -158,6 +169,14 @@ class Connections(Closeable):
         """The group at its coordinator; None if that knows none of this name, and in a cluster of
         0.8. Raises KafkaError if it does not respond."""
         return self.groups.describe(group) if self.may_coordinate() else None
+
+    def assigned(self, topics: Collection[str]) -> Mapping[str, Collection[int]]:
+        """topic → its partitions. All topics are asked for where one that does not exist might be
+        created. Raises ZooKeeperError, NoBrokersAvailable."""
+        if self._store is not None:
+            return self._store.assignments(topics)
+        found = self.cluster.refresh().topics
+        return {name: [p.partition for p in info.partitions] for name, info in found.items()}
 
     def may_coordinate(self) -> bool:
         """Whether a broker may know members; those of 0.8 know none."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka08.groups.coordinated import CoordinatedGroup
-from kafka08.groups.facts import PartitionOffsets
-from kafka08.groups.members import Member
+from kafka08.observe.coordinated import CoordinatedGroup
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 
 Offset = int | None
@@ -22,91 +22,6 @@ RETENTION_MS: Final = 24 * 60 * 60 * 1000
 """offsets.retention.minutes of a broker that does not say."""
 NO_OFFSETS: Final = "no store has an offset of it; is that the group's name?"
 """Of a group without an offset and without a member, which is probably misspelt."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionFacts(PartitionOffsets):
-    """One partition as it was found. Its log has no range if the partition does not exist, or for
-    the reason `unreadable`.
-
-    owner          thread id of the member that owns it
-    committed_ms   when Kafka's offset was committed; None: not asked, or not known
-    unreadable     why the start and end of its log are unknown
-    """
-
-    owner: str | None = None
-    committed_ms: int | None = None
-    unreadable: str | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it has no owner that commits again, so that Kafka will forget its offset."""
-        return self.owner is None and self.kafka is not None
-
-    def seconds_left(self, now_ms: int, retention_ms: int) -> int | None:
-        """Seconds until Kafka may forget an idle partition's offset, not below 0; None if it is not
-        idle or the time of its commit is not known."""
-        if not self.is_idle or self.committed_ms is None:
-            return None
-        return max(0, (self.committed_ms + retention_ms - now_ms) // 1000)
-
-    @property
-    def exists(self) -> bool:
-        return self.log_start is not None or self.unreadable is not None
-
-    @property
-    def log_problem(self) -> str | None:
-        """Why no offset can be compared with the log; None if one can."""
-        if self.unreadable is None:
-            return None
-        return (
-            f"{self.topic_partition}: the start and end of its log are unknown: "
-            f"{self.unreadable}; see kafka08 topic describe"
-        )
-
-    @property
-    def is_apart(self) -> bool:
-        """Both stores have an offset, and not the same."""
-        return None not in {self.zookeeper, self.kafka} and self.zookeeper != self.kafka
-
-    @property
-    def is_ahead_in_kafka(self) -> bool:
-        """Both stores have an offset, and Kafka's is the larger one."""
-        return self.zookeeper is not None and self.kafka is not None and self.kafka > self.zookeeper
-
-    @property
-    def is_behind_in_kafka(self) -> bool:
-        """ZooKeeper has an offset, and Kafka a smaller one or none."""
-        return self.zookeeper is not None and (self.kafka is None or self.kafka < self.zookeeper)
-
-    @property
-    def disagreement(self) -> str:
-        """The offsets of both stores, as text."""
-        have = ("nothing" if o is None else str(o) for o in (self.zookeeper, self.kafka))
-        return "{}: ZooKeeper has {}, Kafka {}".format(self.topic_partition, *have)
-
-    @property
-    def newest_safe(self) -> Offset:
-        """The largest offset of the two stores that lies in the log; None if neither does."""
-        safe = [o for o in (self.zookeeper, self.kafka) if o is not None and self.holds(o)]
-        return max(safe, default=None)
-
-    def holds(self, offset: int) -> bool:
-        """Whether a member that starts at `offset` starts exactly there; at log_end it waits."""
-        if self.log_start is None or self.log_end is None:
-            return False
-        return self.log_start <= offset <= self.log_end
-
-    def range_problem(self, offset: int, store: str) -> str | None:
-        """Why `offset` cannot be used; None if it can."""
-        if self.holds(offset):
-            return None
-        if self.log_problem is not None:
-            return self.log_problem
-        return (
-            f"{self.topic_partition}: the offset {offset} in {store} is out of the range "
-            f"{self.log_start} to {self.log_end} of the log"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +122,7 @@ class GroupFacts:
 
     def owner(self, partition: PartitionFacts) -> Member | None:
         """The live member that owns a partition."""
-        return next((m for m in self.members if m.owns(partition.owner)), None)
+        return next((m for m in self.members if m.owns(partition.thread_id)), None)
 
 
 def with_faults(facts: GroupFacts, faults: Iterable[str]) -> GroupFacts:

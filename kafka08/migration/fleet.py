@@ -14,7 +14,6 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 from kafka08.errors import KafkaError, MigrationError
-from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
@@ -25,6 +24,7 @@ from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.reading import read_many, with_movement
 from kafka08.migration.starting import Starting, preview_start
 from kafka08.migration.verification import Verification, Watching, watch_many
+from kafka08.observe.commit_times import CommitTimes
 from kafka08.rate_limiter import RateLimiter
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore

@@ -13,23 +13,14 @@ from kafka08.errors import (
     UnsupportedForMessageFormat,
     UnsupportedVersion,
 )
-from kafka08.groups.facts import partitions_of
-from kafka08.groups.members import read_members
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, OfBoth, PartitionFacts
-from kafka08.migration.partitions import Partitions
+from kafka08.migration.facts import GroupFacts, OfBoth
 from kafka08.migration.plan import live_refusals, no_coordinator
-from kafka08.migration.reading import (
-    InKafka,
-    InZooKeeper,
-    kafka_offsets,
-    offset_or_none,
-    read_facts,
-    with_coordinated,
-    zookeeper_offsets_of,
-)
+from kafka08.migration.reading import overwrite, read_facts, with_coordinated
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.migration.writing import commit_to_kafka
+from kafka08.observe.members import read_members
+from kafka08.observe.snapshot import partitions_of
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
@@ -55,7 +46,7 @@ class GroupOffsets:
         wanted = sorted(topics)
         if not wanted:
             return self._facts_of_all()
-        assigned = Partitions(self._connections, wanted).assigned
+        assigned = self._assigned(wanted)
         if missing := [topic for topic in wanted if topic not in assigned]:
             raise MigrationError(
                 f"topic {missing[0]} does not exist; kafka08 topic list shows all topics"
@@ -88,8 +79,13 @@ class GroupOffsets:
 
     def left_out(self, offsets: Collection[TopicPartition]) -> list[TopicPartition]:
         """The partitions that `offsets` do not name, of the topics that they do."""
-        assigned = Partitions(self._connections, {tp.topic for tp in offsets}).assigned
-        return [tp for tp in partitions_of(assigned, assigned, ()) if tp not in offsets]
+        assigned = self._assigned({tp.topic for tp in offsets})
+        return [tp for tp in sorted(partitions_of(assigned, assigned, ())) if tp not in offsets]
+
+    def _assigned(self, topics: Collection[str]) -> dict[str, Collection[int]]:
+        """topic → its partitions, of those of `topics` that exist."""
+        found = self._connections.assigned(topics)
+        return {topic: found[topic] for topic in topics if topic in found}
 
     def plan_reset(self, target: Target, number: int = 0, topics: Iterable[str] = ()) -> ChangePlan:
         """number   the offset, the shift in messages, or the time in ms since 1970"""
@@ -170,59 +166,16 @@ class GroupOffsets:
         return with_coordinated(GroupFacts(self.group, members, ()), connections)
 
     def _facts_of_all(self) -> GroupFacts:
-        connections = self._connections
-        now = self._members_now()
-        members = now.coordinated.members if now.coordinated is not None else ()
-        topics = {topic for member in members for topic in member.topics}
-        owned = {tp for member in members for tp in member.owns}
-        if connections.has_zookeeper:
-            read = Partitions(connections, topics).assigned if topics else {}
-            facts = read_facts(self.group, connections, partitions_of(read, topics, owned))
-            unavailable = facts.unavailable or now.unavailable
-            return replace(facts, coordinated=now.coordinated, unavailable=unavailable)
-        if not connections.has_offsets_topic():
-            return now
-        existing = Partitions(connections, None)
-        in_kafka = kafka_offsets({self.group: existing.led}, connections)[self.group]
-        found = partitions_of(existing.assigned, topics, {*owned, *in_kafka.offsets})
-        return self._facts_of(found, now, in_kafka)
+        return read_facts(self.group, self._connections)
 
-    def _facts_of(
-        self,
-        partitions: Iterable[TopicPartition],
-        now: GroupFacts | None = None,
-        in_kafka: InKafka | None = None,
-    ) -> GroupFacts:
-        """The facts of exactly these partitions. `now`, `in_kafka`: the members, and the offsets of
-        all partitions in Kafka, if they were read."""
-        now = now or self._members_now()
-        wanted = sorted(partitions)
-        connections = self._connections
-        in_zookeeper, faults = (
-            zookeeper_offsets_of({self.group: wanted}, connections)[self.group]
-            if connections.has_zookeeper
-            else InZooKeeper({}, {})
+    def _facts_of(self, partitions: Iterable[TopicPartition]) -> GroupFacts:
+        """The facts of exactly these partitions."""
+        wanted = frozenset(partitions)
+        facts = read_facts(self.group, self._connections, wanted)
+        found = tuple(p for p in facts.partitions if p.topic_partition in wanted)
+        faults = tuple(
+            f"{p.zookeeper_fault}; {overwrite(self.group, p.topic_partition)}"
+            for p in found
+            if p.zookeeper_fault is not None
         )
-        existing = Partitions(connections, {tp.topic for tp in wanted})
-        if in_kafka is None:
-            asked = existing.led.intersection(wanted)
-            in_kafka = kafka_offsets({self.group: asked}, connections)[self.group]
-        ranges = existing.log_ranges(wanted)
-        return replace(
-            now,
-            partitions=tuple(
-                PartitionFacts(
-                    tp,
-                    offset_or_none(in_zookeeper[tp][0]) if tp in in_zookeeper else None,
-                    in_kafka.offsets.get(tp),
-                    ranges[tp].log_start,
-                    ranges[tp].log_end,
-                    unreadable=ranges[tp].unreadable,
-                    coordinator_responded=in_kafka.unavailable is None,
-                    zookeeper_fault=faults.get(tp),
-                )
-                for tp in wanted
-            ),
-            unavailable=in_kafka.unavailable or now.unavailable,
-            faults=tuple(faults.values()),
-        )
+        return replace(facts, partitions=found, faults=faults)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka08.groups.members import Member
+from kafka08.observe.members import Member
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 
 

@@ -16,10 +16,11 @@ from typing import Final
 from kafka08.client.coordinators import Check
 from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.errors import MigrationError, NodeExists
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import State
 from kafka08.migration.offset_migration import OffsetMigration
 from kafka08.migration.writing import raise_in_kafka
+from kafka08.observe.group import PartitionFacts
 from kafka08.zk import paths
 
 MIRRORED: Final = frozenset({State.DUAL, State.VERIFIED})

@@ -26,8 +26,6 @@ from typing import Final
 from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.deprecation import renamed_parameter
 from kafka08.errors import ZooKeeperError
-from kafka08.groups.commit_times import CommitTimes
-from kafka08.groups.members import Member, read_members
 from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
@@ -51,6 +49,8 @@ from kafka08.migration.status import Status, left_behind, not_done, not_level, n
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
+from kafka08.observe.commit_times import CommitTimes
+from kafka08.observe.members import Member, read_members
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
@@ -345,7 +345,7 @@ class OffsetMigration(Closeable):
         def none_is() -> bool:
             now = self.known_facts(entry)
             low = [p for p in now.partitions if (p.kafka or 0) > (p.zookeeper or 0)]
-            found[:] = [m for m in foreign if any(m.owns(p.owner) for p in low)]
+            found[:] = [m for m in foreign if any(m.owns(p.thread_id) for p in low)]
             return not found
 
         return [] if not foreign or self._wait_for(none_is) else found

@@ -10,11 +10,12 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from kafka08.groups.members import Member
 from kafka08.listing import some_of
-from kafka08.migration.facts import NO_OFFSETS, GroupFacts, Offset, PartitionFacts
+from kafka08.migration.facts import NO_OFFSETS, GroupFacts, Offset
 from kafka08.migration.journal import Entry
 from kafka08.migration.proof import StoreThatCounts, proven
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 
@@ -134,8 +135,8 @@ def make_plan(
 def group_refusals(facts: GroupFacts) -> list[str]:
     """Reasons that concern the group as a whole."""
     refusals = [
-        f"{p.topic_partition} still belongs to {p.owner}, but the group has no live member: wait "
-        "until its session is over, or remove the znode"
+        f"{p.topic_partition} still belongs to {p.thread_id}, but the group has no live member: "
+        "wait until its session is over, or remove the znode"
         for p in facts.partitions
         if p.owner is not None and not facts.members
     ]

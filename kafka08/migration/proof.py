@@ -11,9 +11,10 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import Entry, State
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
 from kafka08.zk.migration_protocol import OffsetStorage
 
 

@@ -8,27 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kafka08.errors import KafkaError, ZooKeeperError
-from kafka08.groups.facts import Owner, partitions_of
-from kafka08.groups.members import read_members_of, topics_read
-from kafka08.groups.trees import Tree, read_offsets, read_owners
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, PartitionFacts, seen_again, with_faults
-from kafka08.migration.partitions import Partitions
-from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.migration.facts import GroupFacts, seen_again, with_faults
+from kafka08.observe.group import partition_facts
+from kafka08.observe.snapshot import GroupState
+from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Get
-
-IN_MEMORY_MAX: Final = 200_000
-"""Partitions in the responses of coordinators that are in memory at a time, most without an offset:
-each group is asked about every partition of the cluster."""
-
-
-DESCRIBED_SINGLY: Final = 3
-"""Groups of which each coordinator is asked; for more all groups are listed."""
 
 
 def overwrite(group: str, tp: TopicPartition) -> str:
@@ -59,55 +49,25 @@ def read_many(
     also: Mapping[str, Collection[TopicPartition]] = {},
 ) -> list[GroupFacts]:
     """The same for many groups, in their order."""
-    members = read_members_of(connections.zk, groups)
-    owners = read_owners(connections.zk, groups)
-    zookeeper = read_offsets(connections.zk, groups)
-    all_topics = connections.store.topics() if any(members.values()) else []
-    topics = {
-        group: topics_read(members[group], all_topics)
-        | owners[group].topics
-        | zookeeper[group].topics
-        | {tp.topic for tp in also.get(group, ())}
-        for group in groups
-    }
-    existing = Partitions(connections, None)
-    kafka = kafka_offsets(dict.fromkeys(groups, existing.led), connections)
-    concerned = {}
-    for group in groups:
-        known = {*zookeeper[group].values, *kafka[group].offsets, *also.get(group, ())}
+    snapshot = connections.read_groups(groups, also)
+    found = []
+    for name in groups:
+        group = snapshot.groups[name]
+        unknown = group.unknown_offsets or group.unknown_group
         # Whether one with an unreadable znode was committed is not known; `faults` names it.
-        hidden = zookeeper[group].unreadable.keys() - known
-        partitions = partitions_of(existing.assigned, topics[group], known)
-        concerned[group] = [tp for tp in partitions if tp not in hidden]
-    ranges = existing.log_ranges(set().union(*concerned.values()))
-    found = [
-        GroupFacts(
-            group,
-            members[group],
-            tuple(
-                PartitionFacts(
-                    tp,
-                    offset_or_none(zookeeper[group].values.get(tp, NO_OFFSET)),
-                    kafka[group].offsets.get(tp),
-                    ranges[tp].log_start,
-                    ranges[tp].log_end,
-                    _thread(owners[group].values.get(tp)),
-                    unreadable=ranges[tp].unreadable,
-                    coordinator_responded=kafka[group].unavailable is None,
-                )
-                for tp in concerned[group]
-            ),
-            kafka[group].unavailable,
-            faults=(*_faults(group, owners[group]), *_faults(group, zookeeper[group])),
+        hidden = group.unreadable.keys() - group.kafka.keys() - set(also.get(name, ()))
+        partitions = partition_facts(snapshot, group, also.get(name, ()))
+        found.append(
+            GroupFacts(
+                name,
+                group.registered,
+                tuple(p for p in partitions if p.topic_partition not in hidden),
+                None if unknown is None else str(unknown),
+                faults=tuple(_faults(name, group)),
+                coordinated=group.coordinated,
+            )
         )
-        for group in groups
-    ]
-    return with_all_coordinated(found, connections)
-
-
-def offset_or_none(offset: int) -> int | None:
-    """An offset in ZooKeeper. A member of 0.8.2.2 that has no position commits NO_OFFSET there."""
-    return None if offset == NO_OFFSET else offset
+    return found
 
 
 def with_coordinated(facts: GroupFacts, connections: Connections) -> GroupFacts:
@@ -120,35 +80,11 @@ def with_coordinated(facts: GroupFacts, connections: Connections) -> GroupFacts:
         return replace(facts, unavailable=str(error))
 
 
-def with_all_coordinated(
-    groups: Sequence[GroupFacts], connections: Connections
-) -> list[GroupFacts]:
-    """The same of many groups: their brokers are asked for lists, which costs less than a request
-    for each group."""
-    if len(groups) <= DESCRIBED_SINGLY or not connections.may_coordinate():
-        return [with_coordinated(facts, connections) for facts in groups]
-    try:
-        listed = connections.groups.groups()
-    except KafkaError as error:
-        return [replace(g, unavailable=g.unavailable or str(error)) for g in groups]
-    known = {one.name: one for one in listed.groups}
-    return [
-        with_coordinated(g, connections)
-        if listed.failed_requests and g.group not in known
-        else replace(g, coordinated=known.get(g.group))
-        for g in groups
-    ]
-
-
-def _thread(owner: Owner | None) -> str | None:
-    return None if owner is None else owner.thread_id
-
-
-def _faults(group: str, tree: Tree[Owner] | Tree[int]) -> Iterator[str]:
+def _faults(group: str, state: GroupState) -> Iterator[str]:
     """Sentences about unreadable znodes: the fault, and what to do."""
-    for path in tree.strays:
+    for path in state.strays:
         yield f"{path} is not named after a partition; delete this znode"
-    for tp, fault in tree.unreadable.items():
+    for tp, fault in state.unreadable.items():
         yield f"{fault}; {overwrite(group, tp)}"
 
 
@@ -162,56 +98,15 @@ def with_movement(
         connections.runtime.sleep(pause_s)
     looked = {group: [*tps, *doubtful.get(group, ())] for group, tps in unowned.items()}
     in_zookeeper = zookeeper_offsets_of(looked, connections)
-    in_kafka = kafka_offsets(doubtful, connections)
+    in_kafka = connections.coordinators.fetch(doubtful)
     return [
         seen_again(
             with_faults(g, in_zookeeper[g.group].faults.values()),
             {tp: offset for tp, (offset, _) in in_zookeeper[g.group].offsets.items()},
-            in_kafka[g.group].offsets if g.group in in_kafka else {},
+            {} if isinstance(now := in_kafka.get(g.group, {}), KafkaError) else now,
         )
         for g in groups
     ]
-
-
-class InKafka(NamedTuple):
-    """The response of a group's coordinator: committed offsets, or why it did not respond."""
-
-    offsets: dict[TopicPartition, int]
-    unavailable: str | None = None
-
-
-def kafka_offsets(
-    wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
-) -> dict[str, InKafka]:
-    """group → what Kafka has of the partitions wanted, which must exist. Creates no offsets
-    topic."""
-    if not connections.has_offsets_topic():
-        return {group: InKafka({}) for group in wanted}
-    found: dict[str, InKafka] = {}
-    for some in _portions(wanted):
-        for group, offsets in connections.coordinators.fetch(some).items():
-            found[group] = (
-                InKafka({}, str(offsets))
-                if isinstance(offsets, KafkaError)
-                else InKafka({tp: offset for tp, offset in offsets.items() if offset != NO_OFFSET})
-            )
-    return found
-
-
-def _portions(
-    wanted: Mapping[str, Collection[TopicPartition]],
-) -> Iterator[dict[str, Collection[TopicPartition]]]:
-    """Groups whose responses have up to IN_MEMORY_MAX partitions together, or one group."""
-    some: dict[str, Collection[TopicPartition]] = {}
-    size = 0
-    for group, partitions in wanted.items():
-        if some and size + len(partitions) > IN_MEMORY_MAX:
-            yield some
-            some, size = {}, 0
-        some[group] = partitions
-        size += len(partitions)
-    if some:
-        yield some
 
 
 class InZooKeeper(NamedTuple):

@@ -34,7 +34,7 @@ def as_dict(found: Verification) -> dict[str, Any]:
             {
                 "topic": v.facts.topic_partition.topic,
                 "partition": v.facts.topic_partition.partition,
-                "owner": v.facts.owner,
+                "owner": v.facts.thread_id,
                 "zookeeper": v.facts.zookeeper,
                 "kafka": v.facts.kafka,
                 "log_start": v.facts.log_start,
@@ -60,7 +60,7 @@ def rows(found: Verification) -> list[tuple[object, ...]]:
     return [
         (
             *v.facts.topic_partition,
-            v.facts.owner,
+            v.facts.thread_id,
             v.facts.zookeeper,
             v.facts.kafka,
             v.facts.lag_text,

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kafka08.errors import KafkaError, MigrationError, NodeExists, ZooKeeperError
-from kafka08.groups.members import Member, read_members_of
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, snapshot_of
 from kafka08.migration.journal import (
@@ -37,6 +36,7 @@ from kafka08.migration.writing import (
     raise_in_kafka_of,
     raise_in_zookeeper,
 )
+from kafka08.observe.members import Member, read_members_of
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.migration_protocol import OffsetStorage, Order

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import DONE, Entry, State, unfinished
 from kafka08.migration.plan import coordinated_refusals, group_refusals
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka08.errors import KafkaError, ZooKeeperError
-from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import RETENTION_MS, GroupFacts
@@ -21,6 +20,7 @@ from kafka08.migration.plan import (
 from kafka08.migration.reading import read_many, zookeeper_offsets_of
 from kafka08.migration.results import raised
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
+from kafka08.observe.commit_times import CommitTimes
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 

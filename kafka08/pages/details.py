@@ -14,7 +14,7 @@ from kafka08.admin import AdminClient
 from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 from kafka08.errors import KafkaError
 from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader, PartitionFacts
-from kafka08.groups.views import CoordinatedGroupView, GroupView, ZooKeeperGroupView
+from kafka08.groups.views import ShownCoordinatedGroup, ShownGroup, ShownZooKeeperGroup
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
 from kafka08.runtime import ClientRuntime
@@ -41,7 +41,7 @@ def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
 def group_details(live: Live, name: str) -> dict[str, Any]:
     """The group's details. `kinds`: in ZooKeeper, with a coordinator, or both; empty for an unknown
     group. `verdicts` are for its committed offsets."""
-    views: list[GroupView] = []
+    views: list[ShownGroup] = []
     failed_requests: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
         facts = reader.facts(name) if reader.may_be_in_zookeeper(name) else None
@@ -52,9 +52,9 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
             failed_requests.append(f"whether a coordinator has the group: {error}")
         commits = reader.commits(name, [*partitions_of(facts), *partitions_of(coordinated)])
     if facts is not None and (facts.in_zookeeper or (facts.exists and coordinated is None)):
-        views.append(ZooKeeperGroupView(facts))
+        views.append(ShownZooKeeperGroup(facts))
     if coordinated is not None and not (views and coordinated.group.is_simple):
-        views.append(CoordinatedGroupView(coordinated))
+        views.append(ShownCoordinatedGroup(coordinated))
     for view in views:
         view.commits = commits
     return {
@@ -73,5 +73,5 @@ def partitions_of(facts: GroupFacts | CoordinatedFacts | None) -> Sequence[Parti
     return () if facts is None else facts.partitions
 
 
-def _kind(view: GroupView) -> dict[str, Any]:
+def _kind(view: ShownGroup) -> dict[str, Any]:
     return view.as_dict() | {"findings": [asdict(finding) for finding in view.findings()]}

@@ -10,7 +10,7 @@ from typing import Any
 from kafka08.doctor import Finding
 from kafka08.doctor.snapshot import LogDirectoryFacts
 from kafka08.exporter.summary import Summary
-from kafka08.exporter.view import ClusterView
+from kafka08.observe.snapshot import ClusterView
 from kafka08.pages.trends import Trends
 from kafka08.pages.view_json import partitions_as_json
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kafka08.errors import ConfigError
-from kafka08.exporter.view import ClusterView
+from kafka08.observe.snapshot import ClusterView
 from kafka08.pages.overview import Overview, overview_of
 from kafka08.pages.trends import Trends
 from kafka08.pages.view_json import view_as_json, view_of_json

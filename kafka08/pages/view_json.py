@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.observe.snapshot import ClusterView, Committed, GroupState, PartitionState
 from kafka08.structs import Broker, TopicPartition
 
 Commits = Mapping[TopicPartition, Committed]
@@ -41,14 +41,14 @@ def view_of_json(found: Mapping[str, Any]) -> ClusterView:
         {int(i): Broker(int(i), str(host), int(port)) for i, host, port in found["brokers"]},
         None if found["controller"] is None else int(found["controller"]),
         {
-            TopicPartition(topic, int(number)): PartitionView(
+            TopicPartition(topic, int(number)): PartitionState(
                 int(leader), tuple(replicas), tuple(isr), _offset(start), _offset(end)
             )
             for topic, rows in found["partitions"].items()
             for number, leader, replicas, isr, start, end in rows
         },
         {
-            name: GroupView(int(members), _commits_of(zookeeper), _commits_of(kafka))
+            name: GroupState(int(members), _commits_of(zookeeper), _commits_of(kafka))
             for name, (members, zookeeper, kafka) in found["groups"].items()
         },
     )

@@ -3,8 +3,8 @@
 No caching and no decisions; callers that need changes watch the path through the client. A znode
 that vanishes between listing and reading is left out, as 0.8.2.2 does. Text that cannot be read
 raises ZooKeeperError with the path, except in bursts of registrations, topic configurations,
-readable assignments and partition states: there it is logged as an error and the other znodes are
-still read.
+readable assignments and partition states: there it is logged as an error, or put into `faults`
+(path → why), and the other znodes are still read.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Node, Set,
 from kafka08.zk.typed_reads import decode_at, read_all, read_one
 
 logger = logging.getLogger(__name__)
+
+Faults = dict[str, str]
+"""Path of a znode → why its text cannot be read."""
 
 
 def reachable(
@@ -134,14 +137,15 @@ class ClusterStore:
         return {broker_id: found.rack for broker_id, found in self.registrations().items()}
 
     def registrations(
-        self, broker_ids: Iterable[int] | None = None
+        self, broker_ids: Iterable[int] | None = None, faults: Faults | None = None
     ) -> dict[int, nodes.BrokerRegistration]:
         """id → registration of the brokers named (None: all), ascending, without the absent and
         those that cannot be read."""
         ids = self.broker_ids() if broker_ids is None else sorted(broker_ids)
         found = {}
         for i, node in read_all(self.zk, {i: paths.broker(i) for i in ids}).items():
-            with _logged(paths.broker(i), "It counts as not registered: restart that broker"):
+            advice = "It counts as not registered: restart that broker"
+            with _noted(paths.broker(i), advice, faults):
                 found[i] = nodes.decode_broker(node.data)
         return found
 
@@ -226,13 +230,14 @@ class ClusterStore:
         }
 
     def readable_assignments(
-        self, topics: Iterable[str] | None = None
+        self, topics: Iterable[str] | None = None, faults: Faults | None = None
     ) -> dict[str, dict[int, tuple[int, ...]]]:
         """As `assignments`, without those that cannot be read: one bad znode must not hide all
         other topics."""
         found = {}
         for name, node in self._topic_nodes(topics).items():
-            with _logged(paths.topic(name), "The topic is left out: restore its former assignment"):
+            advice = "The topic is left out: restore its former assignment"
+            with _noted(paths.topic(name), advice, faults):
                 found[name] = ascending(nodes.decode_assignment(node.data))
         return found
 
@@ -281,13 +286,15 @@ class ClusterStore:
     @staticmethod
     def decode_states(
         found: Mapping[TopicPartition, Node],
+        faults: Faults | None = None,
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """partition → state, of the state znodes that can be read."""
         states = {}
         for tp, node in found.items():
-            with _logged(
+            with _noted(
                 paths.partition_state(*tp),
                 "It counts as absent and is never overwritten: restore its former text",
+                faults,
             ):
                 states[tp] = nodes.decode_leader_and_isr(node.data, node.version)
         return states
@@ -349,7 +356,7 @@ class ClusterStore:
         wanted = {name: paths.topic_config(name) for name in topics}
         configs = {}
         for name, node in read_all(self.zk, wanted).items():
-            with _logged(
+            with _noted(
                 wanted[name],
                 "It counts as no overrides: restore its text",
             ):
@@ -376,12 +383,16 @@ def ascending(assignment: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int,
 
 
 @contextmanager
-def _logged(path: str, advice: str) -> Iterator[None]:
-    """Context of reading a text that may be left out: logs an error if it cannot be read."""
+def _noted(path: str, advice: str, faults: Faults | None = None) -> Iterator[None]:
+    """Context of reading a text that may be left out: if it cannot be read, `faults` says why, or
+    the log does."""
     try:
         yield
     except ZooKeeperError as error:
-        logger.error("%s: %s. %s", path, error, advice)
+        if faults is None:
+            logger.error("%s: %s. %s", path, error, advice)
+        else:
+            faults[path] = str(error)
 
 
 def _at_version(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:

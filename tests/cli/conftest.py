@@ -19,7 +19,7 @@ from kafka08.cli import main
 from kafka08.client import parse_bootstrap
 from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
-from kafka08.groups.trees import read_offsets
+from kafka08.observe.trees import read_commits
 from kafka08.stop_signals import stop_signals
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
@@ -190,8 +190,8 @@ class Inspector:
 
     def committed(self, group: str) -> dict[int, int]:
         """partition → offset in ZooKeeper, of the one topic of the group."""
-        offsets = read_offsets(self.store.zk, [group])[group].values
-        return {tp.partition: offset for tp, offset in offsets.items()}
+        offsets = read_commits(self.store.zk, [group])[group].values
+        return {tp.partition: committed.offset for tp, committed in offsets.items()}
 
 
 @pytest.fixture

@@ -34,8 +34,8 @@ from kafka08.exporter.summary import (
     group_partitions,
     summary_of,
 )
-from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
 from kafka08.lifecycle import Closeable
+from kafka08.observe.snapshot import ClusterView, Committed, GroupState, PartitionState
 from kafka08.structs import Broker, TopicPartition
 
 DEADLINE = 60.0
@@ -45,12 +45,12 @@ NOW = 1_700_000_000_000
 def view(time_s: int, topics: int = 3) -> ClusterView:
     """Each topic has two partitions and grows by 10 messages a second. A group reads 5 of them."""
     partitions = {
-        TopicPartition(f"t{n}", p): PartitionView(1, (1, 2), (1,), 0, 100 * n + 10 * time_s)
+        TopicPartition(f"t{n}", p): PartitionState(1, (1, 2), (1,), 0, 100 * n + 10 * time_s)
         for n in range(topics)
         for p in range(2)
     }
     committed = {TopicPartition("t1", p): Committed(5 * time_s, version=time_s) for p in range(2)}
-    groups = {"busy": GroupView(2, committed), "idle": GroupView(0)}
+    groups = {"busy": GroupState(2, committed), "idle": GroupState(0)}
     brokers = {1: Broker(1, "kafka1", 9092), 2: Broker(2, "kafka2", 9092)}
     return ClusterView(NOW + time_s * 1000, brokers, 1, partitions, groups)
 

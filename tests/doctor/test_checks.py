@@ -18,14 +18,14 @@ from kafka08.doctor.snapshot import (
     FileFacts,
     LogDirectoryFacts,
     LogOnDisk,
-    PartitionFacts,
     Request,
     TopicFacts,
 )
 from kafka08.groups import CoordinatedFacts, GroupFacts, Member, Owner
 from kafka08.groups import PartitionFacts as GroupPartition
-from kafka08.groups.commit_times import KafkaCommit
-from kafka08.groups.coordinated import CoordinatedGroup, CoordinatedMember
+from kafka08.observe.commit_times import KafkaCommit
+from kafka08.observe.coordinated import CoordinatedGroup, CoordinatedMember
+from kafka08.observe.snapshot import PartitionState
 from kafka08.protocol.offset_records import NO_EXPIRY
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk.nodes import BrokerRegistration, ConsumerRegistration
@@ -41,8 +41,16 @@ def state(leader: int, *isr: int, controller_epoch: int = 5) -> LeaderAndIsr:
     return LeaderAndIsr(leader, 1, isr, 0, controller_epoch)
 
 
-def partition(*replicas: int) -> PartitionFacts:
-    return PartitionFacts(replicas, state(replicas[0], *replicas))
+def placed(
+    replicas: tuple[int, ...], found: LeaderAndIsr | None, fault: str = ""
+) -> PartitionState:
+    """A partition with this state in ZooKeeper."""
+    leader, isr = (NO_LEADER, ()) if found is None else (found.leader, found.isr)
+    return PartitionState(leader, replicas, isr, state=found, fault=fault)
+
+
+def partition(*replicas: int) -> PartitionState:
+    return placed(replicas, state(replicas[0], *replicas))
 
 
 def topic(*assignment: tuple[int, ...], **config: str) -> TopicFacts:
@@ -186,9 +194,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "broker-slow": lambda: with_broker(1, seconds=1.5),
     "broker-loopback": lambda: with_broker(1, registration=at("127.0.0.1")),
     "broker-same-address": lambda: with_broker(1, registration=at("kafka2")),
-    "broker-left-behind": lambda: with_topic(
-        "t", TopicFacts({0: PartitionFacts((1, 9), state(1, 1, 9))})
-    ),
+    "broker-left-behind": lambda: with_topic("t", TopicFacts({0: placed((1, 9), state(1, 1, 9))})),
     "broker-clock": lambda: with_broker(1, created_ms=NOW - 2 * HOUR),
     "controller-clock": lambda: cluster(controller_clocks=(NOW, NOW - HOUR)),
     "local-clock": lambda: cluster(now_ms=NOW - 2 * HOUR),
@@ -206,13 +212,11 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "partition-led-by-dead": lambda: with_t0(replicas=(7, 2), state=state(7, 7, 2)),
     "partition-under-replicated": lambda: with_t0(state=state(1, 1)),
     "isr-foreign": lambda: with_t0(state=state(1, 1, 2, 3)),
-    "partition-without-replicas": lambda: with_topic(
-        "v", TopicFacts({0: PartitionFacts((), None)})
-    ),
+    "partition-without-replicas": lambda: with_topic("v", TopicFacts({0: placed((), None)})),
     "partition-gap": lambda: with_topic("v", TopicFacts({1: partition(1, 2)})),
     "leaders-skewed": lambda: with_topic(
         "v",
-        TopicFacts({n: PartitionFacts((1, 2), state(2, 1, 2)) for n in range(5)}),
+        TopicFacts({n: placed((1, 2), state(2, 1, 2)) for n in range(5)}),
     ),
     "replicas-skewed": lambda: cluster(topics={**TOPICS, **MANY}),
     "topic-unreadable": lambda: with_topic("v", TopicFacts({}, fault="no JSON")),
@@ -230,7 +234,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
         "v",
         replace(
             topic((1, 2), min_insync_replicas="2"),
-            partitions={0: PartitionFacts((1, 2), state(1, 1))},
+            partitions={0: placed((1, 2), state(1, 1))},
         ),
     ),
     "unclean-election-allowed": lambda: with_topic(
@@ -321,6 +325,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
             *(in_group(n) for n in (1, 2)),
         )
     ),
+    "group-no-members": lambda: with_group(group(*(in_group(n, zookeeper=3) for n in (0, 1, 2)))),
     "group-rebalancing": lambda: cluster(
         coordinated={"c": coordinated(*IN_KAFKA, state="PreparingRebalance")}
     ),
@@ -357,6 +362,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
 }
 
 ALSO: Mapping[str, set[str]] = {
+    "group-never-committed": {"group-no-members"},
     "partition-led-by-dead": {"broker-left-behind", "broker-stale-leaders", "logs-left-behind"},
     "partition-offline": {"broker-stale-leaders"},
     "min-insync-not-met": {"partition-under-replicated"},
@@ -494,10 +500,7 @@ def test_the_same_of_many_places_is_one_finding() -> None:
     """A dead broker's thousand partitions are one line."""
     turns = ((1, 2), (2, 3), (3, 1))
     facts = TopicFacts(
-        {
-            n: PartitionFacts(turns[n % 3], state(turns[n % 3][0], turns[n % 3][0]))
-            for n in range(999)
-        }
+        {n: placed(turns[n % 3], state(turns[n % 3][0], turns[n % 3][0])) for n in range(999)}
     )
     found = findings_of(with_topic("v", facts))
     assert {"partition-under-replicated"} == {finding.check for finding in found}

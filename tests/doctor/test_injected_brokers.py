@@ -13,8 +13,6 @@ import pytest
 
 from kafka08.clock import SYSTEM_CLOCK, SystemClock
 from kafka08.doctor import CHECKS, SnapshotReader, checks_brokers, findings_of, reader
-from kafka08.errors import ZooKeeperError
-from kafka08.groups import GroupFacts, GroupReader
 from kafka08.protocol.codec import decode_request, encode_response
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
@@ -23,6 +21,7 @@ from kafka08.protocol.metadata import (
     TopicMetadata,
 )
 from kafka08.runtime.threads import ThreadRuntime
+from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from tests.doctor.test_injected_faults import (
@@ -189,7 +188,7 @@ FAULTS: Mapping[str, Callable[[], Znodes]] = {
     "broker-loopback": lambda: {"/brokers/ids/2": broker(2, host="kafka.invalid")},
     "isr-notifications": lambda: children("/isr_change_notification"),
     "config-changes-pile-up": lambda: children(paths.CONFIG_CHANGES),
-    "groups-left-out": lambda: {f"/consumers/g{n}/offsets/t/0": "0" for n in range(21)},
+    "groups-left-out": lambda: {f"/consumers/g{n}/offsets/t/0": "0" for n in range(201)},
     "groups-not-read": lambda: {
         "/brokers/ids/1": broker(1, version=2, endpoints=["PLAINTEXT://127.0.0.1:1"])
     },
@@ -216,17 +215,11 @@ def test_owners_that_disagree_with_the_members_are_found(zk: ZkClient, zk_connec
     assert "group-misplaced" in names(zk_connect)
 
 
-def test_a_group_that_cannot_be_read_is_found(
-    zk: ZkClient, zk_connect: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One group's error is a finding, and ends nothing."""
-
-    def refuse(_: GroupReader, group: str) -> GroupFacts:
-        raise ZooKeeperError(f"{group} changes too fast")
-
+def test_a_group_that_cannot_be_read_is_found(zk: ZkClient, zk_connect: str) -> None:
+    """Its partition of the offsets topic has no leader, so its offsets there are unknown."""
     write(zk, {**healthy(), "/consumers/g/offsets/t/0": "0"})
     assert "group-unreadable" not in names(zk_connect)
-    monkeypatch.setattr(GroupReader, "facts", refuse)
+    write(zk, topic(OFFSETS_TOPIC, (9,)))
     assert "group-unreadable" in names(zk_connect)
 
 
@@ -240,6 +233,7 @@ ELSEWHERE = {
 }
 """Tests of their own, here and in test_injected_files.py."""
 ON_A_CLUSTER = {
+    "group-no-members",
     "group-never-committed",
     "group-outside-log",
     "group-rebalancing",

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from kafka08.doctor import SnapshotReader, findings_of, reader
-from kafka08.doctor.group_reader import GroupsRead
-from kafka08.doctor.snapshot import BrokerFacts, TopicFacts
+from kafka08.doctor.snapshot import BrokerFacts
+from kafka08.errors import KafkaError
+from kafka08.observe.layout import Layout
+from kafka08.observe.reader import ClusterReader
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
@@ -63,14 +65,14 @@ def test_a_change_while_groups_are_read_is_no_finding(monkeypatch: pytest.Monkey
     def ask(_: SnapshotReader, found: BrokerFacts) -> BrokerFacts:
         return replace(found, unreachable=None, known_brokers=frozenset({1}), leaders={T0: leader})
 
-    def read_groups(*_: object) -> GroupsRead:
+    def no_client(*_: object) -> KafkaError:
         nonlocal leader
         leader = 2
         world.sleep(180)
-        return GroupsRead()
+        return KafkaError("no broker responds")
 
     monkeypatch.setattr(SnapshotReader, "_ask", ask)
-    monkeypatch.setattr(reader, "read_groups", read_groups)
+    monkeypatch.setattr(ClusterReader, "_client", no_client)
     with connected(runtime) as zk, SnapshotReader("model", runtime=runtime) as doctor:
         store = ClusterStore(zk)
         store.create_common_paths()
@@ -89,20 +91,18 @@ def test_a_broker_that_registers_while_topics_are_read_has_no_later_clock(
     """Very many topics take long. What brokers did meanwhile is compared with a time after it."""
     world = InProcessWorld()
     runtime = ModelRuntime(world)
-    topics = SnapshotReader._topics
+    layout = ClusterReader._layout
     with connected(runtime) as zk, SnapshotReader("model", runtime=runtime) as doctor:
         store = ClusterStore(zk)
         store.create_common_paths()
 
-        def read_slowly(one: SnapshotReader) -> dict[str, TopicFacts]:
-            found = topics(one)
+        def read_slowly(one: ClusterReader) -> Layout:
             world.sleep(180)
             store.register_broker(Broker(1, "h", 9092), timestamp_ms=0)
-            return found
+            return layout(one)
 
-        monkeypatch.setattr(SnapshotReader, "_topics", read_slowly)
+        monkeypatch.setattr(ClusterReader, "_layout", read_slowly)
         monkeypatch.setattr(SnapshotReader, "_ask", lambda _, found: found)
-        monkeypatch.setattr(reader, "read_groups", lambda *_: GroupsRead())
         found = {finding.check for finding in findings_of(doctor.read_snapshot())}
     assert "local-clock" not in found
 

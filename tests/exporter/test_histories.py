@@ -10,8 +10,8 @@ from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import ENDS_MAX, WATCHED_MS_MIN, Histories
 from kafka08.exporter.kminion_families import kminion_families
 from kafka08.exporter.verdict import HISTORY_MAX, Verdict
-from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
 from kafka08.metrics import Sample
+from kafka08.observe.snapshot import ClusterView, Committed, GroupState, PartitionState
 from kafka08.structs import Broker, TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -26,8 +26,8 @@ def view(time: int, end: int | None, offset: int | None = None, version: int = -
         NOW + time * STEP,
         {1: Broker(1, "h", 9092)},
         1,
-        {T0: PartitionView(1, (1, 2), (1,), 0, end)},
-        {"g": GroupView(1, committed)},
+        {T0: PartitionState(1, (1, 2), (1,), 0, end)},
+        {"g": GroupState(1, committed)},
     )
 
 
@@ -113,14 +113,41 @@ def test_a_silent_group_is_stopped_after_its_history() -> None:
     assert Verdict.STOP is histories.verdict(silent[-1], "g", T0)
 
 
-def test_an_exporter_that_has_just_started_says_nothing_bad() -> None:
-    """One commit is no history, until it has been looked at long enough."""
+def test_an_exporter_that_has_just_started_is_watching() -> None:
+    """One commit is no history, until it has been looked at long enough: neither good nor bad."""
     views = [view(n, 100 + n, 7) for n in range(WATCHED_MS_MIN // STEP + 2)]
     histories = watched(*views[:5])
-    assert Verdict.OK is histories.verdict(views[4], "g", T0)
+    assert Verdict.WATCHING is histories.verdict(views[4], "g", T0)
     for one in views[5:]:
         histories.add(one)
     assert Verdict.STOP is histories.verdict(views[-1], "g", T0)
+
+
+def test_a_group_without_members_has_stopped_at_once() -> None:
+    """With unread messages: nobody will read them. One that is seen to commit has a reader without
+    membership, as Spark's."""
+
+    def dead(time: int, offset: int) -> ClusterView:
+        one = view(time, 100, offset)
+        return replace(one, groups={"g": replace(one.groups["g"], members=0)})
+
+    assert Verdict.STOP is watched(last := dead(0, 7)).verdict(last, "g", T0)
+    assert Verdict.OK is watched(last := dead(0, 100)).verdict(last, "g", T0)
+    histories = watched(dead(0, 7), last := dead(1, 8))
+    assert Verdict.WATCHING is histories.verdict(last, "g", T0)
+    unknown = replace(last, groups={"g": replace(last.groups["g"], members=None)})
+    assert Verdict.WATCHING is watched(unknown).verdict(unknown, "g", T0)
+
+
+def test_an_offset_beyond_the_end_is_bad_at_once() -> None:
+    """Its lag is unknown, and so is how late the group is: 0 and OK would say that it keeps up."""
+    last = view(0, 20, 50)
+    histories = watched(last)
+    assert Verdict.BEYOND is histories.verdict(last, "g", T0)
+    found = {f.name: f.samples for f in families_of(last, histories)}
+    assert [7] == [sample.value for sample in found["kafka_consumergroup_status"]]
+    assert [] == found["kafka_consumergroup_lag"]
+    assert [] == found["kafka_consumergroup_lag_seconds"]
 
 
 def test_histories_are_bounded_and_forget_deleted_topics() -> None:
@@ -172,7 +199,7 @@ def test_a_lag_that_is_unknown_has_no_sample() -> None:
     """Neither a sum nor a status: with all brokers down, 0 and OK would end the alerts of a group.
     A group that has members and no commit has no status either; one that has nothing is OK."""
     shown = view(0, None, 5)
-    shown = replace(shown, groups={**shown.groups, "new": GroupView(1), "empty": GroupView(0)})
+    shown = replace(shown, groups={**shown.groups, "new": GroupState(1), "empty": GroupState(0)})
     histories = watched(shown)
     found = samples(shown, histories)
     assert [5] == [sample.value for sample in found["kafka_consumergroup_current_offset_sum"]]

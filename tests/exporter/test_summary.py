@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import Summary, group_partitions, summary_of
-from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.observe.snapshot import ClusterView, Committed, GroupState, PartitionState
 from kafka08.structs import Broker, TopicPartition
 
 LED, LOST = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -19,8 +19,8 @@ def view(*partitions: TopicPartition, end: int | None) -> ClusterView:
         1000,
         {1: Broker(1, "h", 9092)},
         1,
-        {tp: PartitionView(1, (1,), (1,), None if e is None else 0, e) for tp, e in ends.items()},
-        {"g": GroupView(1, dict.fromkeys(partitions, Committed(5)))},
+        {tp: PartitionState(1, (1,), (1,), None if e is None else 0, e) for tp, e in ends.items()},
+        {"g": GroupState(1, dict.fromkeys(partitions, Committed(5)))},
     )
 
 
@@ -44,7 +44,7 @@ def test_a_partition_with_an_unknown_log_has_no_verdict() -> None:
     histories = Histories()
     histories.add(now)
     rows = group_partitions(now, histories, "g")
-    assert [(7, "OK"), (None, None)] == [(row.lag, row.verdict) for row in rows]
+    assert [(7, "WATCHING"), (None, None)] == [(row.lag, row.verdict) for row in rows]
 
 
 def test_a_clock_that_was_set_back_leaves_rates_unknown() -> None:
@@ -62,14 +62,14 @@ def test_known_partitions_count() -> None:
     """Of two partitions one has a known lag, which counts."""
     shown = summary(view(LED, LOST, end=12))
     [group], [topic] = shown.groups, shown.topics
-    assert (7, "OK") == (group.lag, group.verdict)
+    assert (7, "WATCHING") == (group.lag, group.verdict)
     assert (12, 0.0) == (topic.messages, topic.per_second)
 
 
 def test_a_partition_that_is_new_counts_from_its_first_message() -> None:
     """Its topic was created between two views, or two reports: all its messages came since."""
     before, later = view(LED, end=5), replace(view(LED, LOST, end=5), now_ms=3000)
-    created = PartitionView(1, (1,), (1,), 3, 9)
+    created = PartitionState(1, (1,), (1,), 3, 9)
     later = replace(later, partitions={**later.partitions, LOST: created})
     shown = summary_of(later, before, Histories())
     assert [4.5] == [topic.per_second for topic in shown.topics]
@@ -79,5 +79,5 @@ def test_a_partition_that_is_new_counts_from_its_first_message() -> None:
 def test_a_group_that_never_committed_has_no_lag() -> None:
     """How far its members are is unknown: 0 and OK would claim that they keep up."""
     before = view(LED, end=12)
-    [group] = summary(replace(before, groups={"g": GroupView(1)})).groups
+    [group] = summary(replace(before, groups={"g": GroupState(1)})).groups
     assert (None, None) == (group.lag, group.verdict)

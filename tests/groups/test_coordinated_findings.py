@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kafka08.groups import CoordinatedFacts, CoordinatedGroup, CoordinatedMember, PartitionFacts
-from kafka08.groups.coordinated import group_of
 from kafka08.groups.coordinated_findings import explain_coordinated
+from kafka08.observe.coordinated import group_of
 from kafka08.protocol import consumer_protocol
 from kafka08.protocol.consumer_protocol import AssignedTopic, Assignment, Subscription
 from kafka08.protocol.describe_groups import DescribedGroup, DescribedMember

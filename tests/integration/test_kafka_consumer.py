@@ -30,7 +30,7 @@ from kafka08.errors import (
     WokenUp,
 )
 from kafka08.groups import GroupReader
-from kafka08.groups.coordinated import CoordinatedMember
+from kafka08.observe.coordinated import CoordinatedMember
 from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from tests.integration.polling_cluster import (

@@ -11,7 +11,7 @@ from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.requests import commit_request
 from kafka08.exporter import ClusterReader
 from kafka08.groups import GroupReader
-from kafka08.groups.commit_times import RETENTION_MS
+from kafka08.observe.commit_times import RETENTION_MS
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from kafka08.zk.client import ZkClient

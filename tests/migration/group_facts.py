@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.facts import GroupFacts, Offset
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 from kafka08.zk.nodes import ConsumerRegistration
@@ -28,7 +29,8 @@ groups = st.integers(0, 5).flatmap(
 
 
 def facts(zookeeper: Offset, kafka: Offset, start: Offset = 0, end: Offset = 100) -> PartitionFacts:
-    return PartitionFacts(TP, zookeeper, kafka, start, end)
+    """`start` None: the partition does not exist."""
+    return PartitionFacts(TP, zookeeper, kafka, start, end, exists=start is not None)
 
 
 def ours(consumer_id: str, configured: OffsetStorage, confirmed: Order | None = None) -> Member:

@@ -8,10 +8,12 @@ import pytest
 
 from kafka08.client.requests import commit_request
 from kafka08.embedded import EmbeddedCluster
-from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts
+from kafka08.observe.commit_times import CommitTimes
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.snapshot import Owner
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 GROUP = "timed"
@@ -47,7 +49,7 @@ def test_the_newest_commit_counts(connections: Connections) -> None:
     last = CommitTimes(connections.cluster, connections.runtime, records=1)
     assert committed(last) == {TPS[0]: 3_000}
     assert times.of("another", []) == {}
-    owned = PartitionFacts(TPS[0], 5, 5, 0, 10, owner="timed_a-0")
+    owned = PartitionFacts(TPS[0], 5, 5, 0, 10, owner=Owner("timed_a-0", 1))
     idle = PartitionFacts(TPS[1], 5, 5, 0, 10)
     facts = with_commit_times(GroupFacts(GROUP, (), (owned, idle)), times)
     assert [p.committed_ms for p in facts.partitions] == [None, 2_000]

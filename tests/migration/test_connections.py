@@ -7,7 +7,7 @@ import pytest
 from kafka08.errors import ConsumerCoordinatorNotAvailable
 from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
-from tests.groups.test_coordinator_reader import Cluster
+from tests.observe.test_coordinator_reader import Cluster
 
 
 @pytest.mark.parametrize(("exists", "seconds"), [(True, (2, 5)), (False, (14, 17))])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka08.migration.facts import GroupFacts, Offset, seen_again
+from kafka08.observe.snapshot import Owner
 from tests.migration.group_facts import TP, facts, foreign, group
 
 
@@ -42,7 +43,7 @@ def test_unowned_partitions_that_move_in_zookeeper(
 def test_an_offset_in_kafka_that_is_current(zookeeper: int, kafka: Offset, fresh: bool) -> None:
     """The owner is a foreign member, and Kafka had 80: the offset is current if Kafka advances from
     it, or ZooKeeper reached it."""
-    owned = replace(facts(50, 80), owner="g_jvm-0")
+    owned = replace(facts(50, 80), owner=Owner("g_jvm-0", 1))
     before = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     found = seen_again(before, {TP: zookeeper}, {} if kafka is None else {TP: kafka})
     assert found.fresh == ((TP,) if fresh else ())
@@ -56,6 +57,6 @@ def test_an_offset_in_kafka_that_is_current(zookeeper: int, kafka: Offset, fresh
 def test_a_smaller_offset_in_kafka_that_is_current(zookeeper: int, kafka: int, fresh: bool) -> None:
     """The owner is a foreign member, ZooKeeper had 80 and Kafka 50: Kafka's offset is current if it
     advances below ZooKeeper's. One that reaches ZooKeeper's was copied by a mirror."""
-    owned = replace(facts(80, 50), owner="g_jvm-0")
+    owned = replace(facts(80, 50), owner=Owner("g_jvm-0", 1))
     before = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     assert seen_again(before, {TP: zookeeper}, {TP: kafka}).fresh == ((TP,) if fresh else ())

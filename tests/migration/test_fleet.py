@@ -9,7 +9,6 @@ import pytest
 
 from kafka08.clock import Clock
 from kafka08.errors import ConfigError, KafkaError, MigrationError
-from kafka08.groups.commit_times import CommitTimes, Records
 from kafka08.migration import OffsetMigration, Watching
 from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import (
@@ -25,6 +24,7 @@ from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
 from kafka08.migration.reading import read_many
 from kafka08.migration.writing import raise_in_kafka_of
+from kafka08.observe.commit_times import CommitTimes, Records
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafka08.rate_limiter import RateLimiter
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
@@ -347,7 +347,7 @@ def test_responses_in_memory_are_bounded(
     """A response names every partition of the cluster for each group: groups are asked about in
     portions, and none is missed."""
     whole = read_many(GROUPS, connections)
-    monkeypatch.setattr("kafka08.migration.reading.IN_MEMORY_MAX", 3)
+    monkeypatch.setattr("kafka08.observe.group_states.IN_MEMORY_MAX", 3)
     assert read_many(GROUPS, connections) == whole
 
 
@@ -407,7 +407,7 @@ def test_commit_times_are_read_once_for_all_groups(
         return Records()
 
     monkeypatch.setattr(CommitTimes, "_records", read)
-    monkeypatch.setattr("kafka08.groups.commit_times.group_partition", lambda group, count: 3)
+    monkeypatch.setattr("kafka08.observe.commit_times.group_partition", lambda group, count: 3)
     start(connections)
     limiter = RateLimiter(None, connections.runtime)
     verify = OffsetMigration.verify

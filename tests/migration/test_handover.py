@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts
 from kafka08.migration.handover import handover_of
 from kafka08.migration.journal import Entry, State
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.snapshot import Owner
 from kafka08.structs import TopicPartition
 from tests.migration.group_facts import TP, facts, foreign, group
 
@@ -35,7 +37,7 @@ def test_a_group_without_members_and_with_offsets_in_kafka_is_ready() -> None:
         (group(facts(9, None)), [], "nothing is committed in Kafka"),
         (group(), [], "is that the group's name?"),
         (group(facts(None, None)), [], "is that the group's name?"),
-        (group(replace(facts(None, 7), owner="c1-0")), [], "still has an owner"),
+        (group(replace(facts(None, 7), owner=Owner("c1-0", 1))), [], "still has an owner"),
         (replace(READY, unavailable="no coordinator"), [], "no coordinator"),
         (READY, [3], "1 broker of 0.8 (3)"),
     ],

@@ -14,16 +14,16 @@ from kafka08.errors import (
     MigrationError,
     SessionLost,
 )
-from kafka08.groups.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
-from kafka08.groups.trees import read_offsets
 from kafka08.migration import OffsetMigration, State
-from kafka08.migration.connections import Connections
 from kafka08.migration.group_offsets import GroupOffsets
 from kafka08.migration.journal import Entry, Journal
 from kafka08.migration.mirror import Mirror
 from kafka08.migration.preview import preview_finish, preview_forget, preview_mirror
 from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.reading import read_many
+from kafka08.observe.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
+from kafka08.observe.group_states import GroupStates
+from kafka08.observe.trees import read_commits
 from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -71,7 +71,7 @@ def connected(cluster: StoreCluster, zk_connect: str) -> OffsetMigration:
 
 
 def in_zookeeper(zk: ZkClient) -> dict[TopicPartition, int]:
-    return read_offsets(zk, ["g"])["g"].values
+    return {tp: at.offset for tp, at in read_commits(zk, ["g"])["g"].values.items()}
 
 
 def state_of(entry: Entry | None) -> State | None:
@@ -471,7 +471,7 @@ def test_a_rollback_under_members_with_a_coordinator_is_refused(
     before = migration.journal()
     members = (CoordinatedMember("polling-1", "polling", "/10.0.0.7"),)
     polling = CoordinatedGroup("g", Broker(1, HOST, PORT), STABLE, "consumer", "range", members)
-    monkeypatch.setattr(Connections, "coordinated", lambda *_: polling)
+    monkeypatch.setattr(GroupStates, "described", lambda *_: {"g": polling})
     with pytest.raises(MigrationError, match=r"stop them first: polling-1"):
         migration.plan_rollback(to)
     with pytest.raises(MigrationError, match=r"stop them first: polling-1"):
@@ -488,7 +488,7 @@ def test_members_with_a_coordinator_stop_a_start_and_its_plan(
     """They were not seen: between two runs of plan, start copied over their commits."""
     members = (CoordinatedMember("polling-1", "polling", "/127.0.0.1"),)
     polling = CoordinatedGroup("g", Broker(1, HOST, PORT), STABLE, "consumer", "range", members)
-    monkeypatch.setattr(Connections, "coordinated", lambda *_: polling)
+    monkeypatch.setattr(GroupStates, "described", lambda *_: {"g": polling})
     [refusal] = migration.plan(store_that_counts=NEWEST_COUNTS).refusals
     with pytest.raises(MigrationError, match="stop them first: polling-1"):
         migration.start(store_that_counts=NEWEST_COUNTS)

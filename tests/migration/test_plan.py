@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from kafka08.groups.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
-from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.facts import GroupFacts, Offset
 from kafka08.migration.journal import Entry, State
 from kafka08.migration.plan import Action, Plan, differences, make_plan, verification_problems
 from kafka08.migration.proof import StoreThatCounts as Counts
 from kafka08.migration.proof import proven
+from kafka08.observe.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.snapshot import Owner
 from kafka08.structs import Broker
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 from kafka08.zk.nodes import ConsumerRegistration
@@ -85,14 +87,14 @@ def test_a_group_without_offsets_is_refused() -> None:
 
 def test_an_owner_without_a_member_is_a_reason() -> None:
     """An owner's znode outlives its member for a session timeout at most; the advice is to wait."""
-    [refusal] = make_plan(group(replace(facts(5, None), owner="g_a-0"))).refusals
+    [refusal] = make_plan(group(replace(facts(5, None), owner=Owner("g_a-0", 1)))).refusals
     assert refusal.startswith("[t,0] still belongs to g_a-0")
 
 
 def test_an_old_larger_offset_in_kafka_is_refused() -> None:
     """A live member that uses ZooKeeper is at 50. With both stores it would continue from 80 at its
     next rebalance. A member that uses both is at 80 already."""
-    owned = replace(facts(50, 80), owner="g_a-0")
+    owned = replace(facts(50, 80), owner=Owner("g_a-0", 1))
     by_zookeeper = ours("g_a", OffsetStorage.ZOOKEEPER)
     [refusal] = make_plan(GroupFacts("g", (by_zookeeper,), (owned,))).refusals
     assert "members would skip" in refusal
@@ -105,7 +107,7 @@ def test_an_old_larger_offset_in_kafka_is_refused() -> None:
 def test_a_foreign_member_may_use_zookeeper() -> None:
     """Its store is unknown: the operator must say which one counts, unless a commit was just seen.
     The larger offset cannot be lowered while it lives, since it may commit meanwhile."""
-    owned = replace(facts(50, 80), owner="g_jvm-0")
+    owned = replace(facts(50, 80), owner=Owner("g_jvm-0", 1))
     found = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     [refusal] = make_plan(found).refusals
     assert "nothing shows which store counts" in refusal
@@ -123,7 +125,7 @@ def test_an_old_larger_offset_in_zookeeper_is_refused(kafka: Offset) -> None:
     """A live member that commits to Kafka alone is at 20, or has not committed yet. The copy of
     ZooKeeper's 50 would overwrite that, and its next owner would skip messages. A foreign member is
     one of these if Kafka's offset was seen to advance."""
-    owned = replace(facts(50, kafka), owner="g_a-0")
+    owned = replace(facts(50, kafka), owner=Owner("g_a-0", 1))
     by_kafka = ours("g_a", OffsetStorage.KAFKA)
     [refusal] = make_plan(GroupFacts("g", (by_kafka,), (owned,))).refusals
     assert "goes by Kafka, but an old offset 50 in ZooKeeper is larger" in refusal

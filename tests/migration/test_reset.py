@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, OfBoth, Offset, PartitionFacts
+from kafka08.migration.facts import GroupFacts, OfBoth, Offset
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
 from kafka08.structs import TopicPartition
 from tests.migration.group_facts import foreign
 
@@ -49,7 +50,7 @@ def test_each_target(
 def test_refusals_name_their_reason() -> None:
     """An offset outside the log, live members, deleted partitions and an unknown group are
     refused."""
-    gone = PartitionFacts(TopicPartition("gone", 0), 5, None, None, None)
+    gone = PartitionFacts(TopicPartition("gone", 0), 5, None, None, None, exists=False)
     cases: list[tuple[ChangePlan, str]] = [
         (plan_reset(group(facts(1, 2)), Target.OFFSET, 91), "range 10 to 90"),
         (plan_set(group(facts(1, 2)), {TP: (9, None)}), "range 10 to 90"),

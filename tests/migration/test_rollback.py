@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, PartitionFacts, snapshot_of
+from kafka08.migration.facts import GroupFacts, snapshot_of
 from kafka08.migration.rollback import rollback_to_newest, rollback_to_snapshot, without_old
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.members import Member
+from kafka08.observe.snapshot import Owner
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
@@ -36,7 +38,7 @@ def test_an_old_offset_in_kafka_is_not_rolled_back_to(
     """An offset in Kafka from before the migration, which a live owner has not committed since,
     would raise ZooKeeper past unread messages. In a stopped group too: what was committed there
     since the migration began counts, and nothing else."""
-    owned = replace(facts(50, 80), owner="g_a-0" if owner else None)
+    owned = replace(facts(50, 80), owner=Owner("g_a-0", 1) if owner else None)
     found = GroupFacts("g", () if owner is None else (owner,), (owned,))
     rollback = rollback_to_newest(without_old(found, {TP: (40, in_snapshot)}))
     assert rollback.to_zookeeper == to_zookeeper
@@ -147,14 +149,14 @@ def test_kafka_decides_once_zookeeper_is_not_used(
     assert rollback.to_zookeeper.get(TP, zookeeper) == taken
     assert rollback.lowered == ({TP: zookeeper} if taken < zookeeper else {})
     assert len(rollback.problems) == problems
-    away = replace(facts(zookeeper, kafka, None, None), unreadable="no leader")
+    away = replace(facts(zookeeper, kafka, None, None), exists=True, unreadable="no leader")
     refusals = rollback_to_newest(group(away), by_kafka=True).refusals
     assert bool(refusals) == (kafka is not None)
 
 
 def test_a_partition_that_was_never_committed_stops_no_rollback() -> None:
     """There is no offset to bring to ZooKeeper, whether its log can be read or not."""
-    away = replace(facts(None, None, None, None), unreadable="no leader")
+    away = replace(facts(None, None, None, None), exists=True, unreadable="no leader")
     assert rollback_to_newest(group(away)).refusals == ()
 
 
@@ -163,5 +165,5 @@ def test_a_snapshot_with_missing_or_unreadable_partitions() -> None:
     gone = rollback_to_snapshot(group(facts(3, 3, None, None)), {TP: (5, 5)})
     assert (gone.to_zookeeper, gone.to_kafka) == ({}, {})
     assert "does not exist any more" in gone.problems[0]
-    away = replace(facts(3, 3, None, None), unreadable="no leader")
+    away = replace(facts(3, 3, None, None), exists=True, unreadable="no leader")
     assert "no leader" in rollback_to_snapshot(group(away), {TP: (5, 5)}).refusals[0]

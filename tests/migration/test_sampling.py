@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.facts import GroupFacts, Offset
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.snapshot import Owner
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 from tests.migration.group_facts import foreign, ours
@@ -29,7 +31,9 @@ def verdict(
         for n, (z, k) in enumerate(pairs)
     ]
     last = pairs[-1]
-    facts = PartitionFacts(TP, last[0], last[1], 0, 100, owner)
+    facts = PartitionFacts(
+        TP, last[0], last[1], 0, 100, owner=None if owner is None else Owner(owner, 1)
+    )
     rules = Rules(2000, storage, allow_idle)
     [found] = judge(GroupFacts("g", (OURS, FOREIGN), (facts,)), samples, rules)
     return found
@@ -131,5 +135,5 @@ def test_unowned_offsets_expire() -> None:
 
     assert "in 2 h 0 min at the earliest" in notes(61_000)[0]
     assert "any moment" in notes(7_261_000)[0]
-    assert notes(7_261_000, replace(facts, owner="g_ours-0")) == ()
+    assert notes(7_261_000, replace(facts, owner=Owner("g_ours-0", 1))) == ()
     assert notes(7_261_000, replace(facts, committed_ms=None)) == ()

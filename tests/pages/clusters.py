@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka08.doctor import Finding, Severity
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import summary_of
-from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.observe.snapshot import ClusterView, Committed, GroupState, PartitionState
 from kafka08.pages import Overview, Trends
 from kafka08.structs import Broker, TopicPartition
 
@@ -27,7 +27,7 @@ def view(
     half of the first topic."""
     ids = (1, 2, 3)
     found = {
-        TopicPartition(f"t{t}", p): PartitionView(
+        TopicPartition(f"t{t}", p): PartitionState(
             ids[p % 3], (ids[p % 3], ids[(p + 1) % 3]), (ids[p % 3],), 0, 10 * seconds
         )
         for t in range(topics)
@@ -35,7 +35,7 @@ def view(
     }
     committed = {tp: Committed(5 * seconds, 1) for tp in found if tp.topic == "t0"}
     return ClusterView(
-        NOW + seconds * 1000, brokers, 1, found, {group: GroupView(1, committed)}, 0.1
+        NOW + seconds * 1000, brokers, 1, found, {group: GroupState(1, committed)}, 0.1
     )
 
 

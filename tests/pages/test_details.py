@@ -8,7 +8,7 @@ import pytest
 
 from kafka08.exporter import Watch
 from kafka08.groups import CoordinatedFacts, GroupReader
-from kafka08.groups.coordinated import CoordinatedGroup
+from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.pages.details import group_details
 from kafka08.pages.live import Live
 from kafka08.runtime.threads import THREADS

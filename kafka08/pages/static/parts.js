@@ -147,7 +147,7 @@ const parts = (() => {
 
   function figures(data) {
     const incoming = data.topics.every(row => row.per_second === null) ? null : data.topics.reduce((sum, row) => sum + row.per_second, 0);
-    const alive = data.brokers.filter(row => row.is_alive).length, behind = data.groups.filter(row => row.verdict && row.verdict !== "OK").length;
+    const alive = data.brokers.filter(row => row.is_alive).length, behind = data.groups.filter(row => row.verdict && !["OK", "WATCHING"].includes(row.verdict)).length;
     const count = data.topics.reduce((sum, row) => sum + row.partitions, 0);
     const problems = data.findings && data.findings.filter(one => one.severity === "problem").length;
     return node("dl", { class: "figures" }, [
@@ -251,7 +251,7 @@ const parts = (() => {
       { name: "under-replicated", number: true, value: row => row.under_replicated, cell: row => toned(row.under_replicated, row.under_replicated > 0) },
     ].filter(Boolean), { filter: row => row.topic, sort: "topic", label: "topics", empty: "There are no topics." });
   }
-  const verdict = name => name === null ? "–" : node("span", { class: name === "OK" ? "good" : name === "WARN" ? "warn" : "bad" }, name);
+  const verdict = name => name === null ? "–" : node("span", { class: { OK: "good", WARN: "warn", WATCHING: "dim" }[name] || "bad" }, name);
   function groupsTable(lags, link = name => name) {
     return new Table([
       { name: "group", wide: true, value: row => row.group, cell: row => link(row.group) },

@@ -6,13 +6,11 @@ ZooKeeper group with offsets.storage=kafka, say) it knows only the name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kafka08.deprecation import renamed_attribute
 from kafka08.errors import ProtocolError
-from kafka08.groups.facts import PartitionFacts
 from kafka08.protocol import consumer_protocol
 from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, Subscription
 from kafka08.protocol.describe_groups import DescribedGroup, DescribedMember
@@ -84,25 +82,6 @@ class CoordinatedGroups:
     groups: tuple[CoordinatedGroup, ...]
     failed_requests: tuple[str, ...] = ()
     old_brokers: int = 0
-
-    unanswered = renamed_attribute("unanswered", "failed_requests")
-
-
-@dataclass(frozen=True, slots=True)
-class CoordinatedFacts:
-    """One group as the brokers describe it, read at about one time.
-
-    partitions       sorted: all partitions of each topic that a member subscribes to or that has a
-                     committed offset, and committed partitions that no longer exist. Their owners
-                     are in `group`
-    topics           topic → its partitions, for every topic of the cluster
-    failed_requests  what is unknown because a request failed, each with its reason
-    """
-
-    group: CoordinatedGroup
-    partitions: tuple[PartitionFacts, ...]
-    topics: Mapping[str, Collection[int]] = field(repr=False, default_factory=dict)
-    failed_requests: tuple[str, ...] = ()
 
     unanswered = renamed_attribute("unanswered", "failed_requests")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka08.groups.facts import PartitionOffsets, partitions_of
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.snapshot import partitions_of
 from kafka08.structs import TopicPartition
 
 ASSIGNED = {"read": (0, 1), "owned": (0,), "committed": (0, 1, 2), "other": (0,)}
@@ -15,7 +16,7 @@ def test_all_partitions_of_every_topic_that_concerns_the_group() -> None:
     any more stays, and a topic that does not exist has none."""
     known = [TopicPartition("committed", 1), TopicPartition("gone", 5)]
     found = partitions_of(ASSIGNED, {"read", "owned", "deleted"}, known)
-    assert found == [
+    assert sorted(found) == [
         TopicPartition("committed", 0),
         TopicPartition("committed", 1),
         TopicPartition("committed", 2),
@@ -35,7 +36,10 @@ def test_all_partitions_of_every_topic_that_concerns_the_group() -> None:
         (None, None, 100, 100, 0, "at least 0"),
         (None, None, 0, 0, 0, "0"),
         (None, None, None, None, None, None),
-        (120, None, 10, 100, -20, "-20"),
+        (120, None, 10, 100, None, None),
+        (5, None, 10, 100, 95, "95"),
+        (-1, None, 10, 100, 90, "at least 90"),
+        (30, None, 10, -1, None, None),
     ],
 )
 def test_the_lag_of_a_partition(
@@ -48,14 +52,12 @@ def test_the_lag_of_a_partition(
 ) -> None:
     """It counts from the newest offset. Without one it counts from the log's start and is a lower
     bound, since older messages may be deleted, unless the log begins at 0."""
-    found = PartitionOffsets(TopicPartition("t", 0), zookeeper, kafka, start, end)
+    found = PartitionFacts(TopicPartition("t", 0), zookeeper, kafka, start, end)
     assert (found.lag, found.lag_text) == (lag, text)
 
 
 def test_nothing_is_said_of_a_partition_that_kafka_was_not_asked_about() -> None:
     """It may have an offset there: neither "never committed" nor a lag."""
-    found = PartitionOffsets(
-        TopicPartition("t", 0), None, None, 10, 100, coordinator_responded=False
-    )
+    found = PartitionFacts(TopicPartition("t", 0), None, None, 10, 100, coordinator_responded=False)
     assert not found.never_committed
     assert found.lag is None

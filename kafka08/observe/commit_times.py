@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 RECORDS: Final = 200_000
 """Read of a partition of the offsets topic at most: some seconds."""
+RECENT_RECORDS: Final = 20_000
+"""Takes well below a second to read."""
 RETENTION_MS: Final = 24 * 3_600_000
 """offsets.retention.minutes of 0.8.2 to 1.1, unless configured."""
 FIRST_TIMES: Final = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka08.exporter.message_times import ROUNDS_MAX, UNTIMED_LOOKS, MessageTimes
+from kafka08.observe.message_times import ROUNDS_MAX, UNTIMED_LOOKS, MessageTimes
 from kafka08.structs import TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from contextlib import closing
 
 from kafka08.client import ClusterClient
-from kafka08.errors import NO_ERROR, NotCoordinatorForConsumer
-from kafka08.exporter.kafka_commits import KafkaCommits
-from kafka08.exporter.view import Committed
+from kafka08.errors import (
+    NO_ERROR,
+    ConsumerCoordinatorNotAvailable,
+    KafkaError,
+    NotCoordinatorForConsumer,
+)
+from kafka08.observe.kafka_commits import KafkaCommits
+from kafka08.observe.snapshot import Committed
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
     MetadataRequest,
@@ -41,20 +46,22 @@ def test_offsets_stay_while_the_coordinator_does_not_respond() -> None:
 
     def read(client: ClusterClient | None, *groups: str, silent: str = "") -> dict[str, int]:
         failed.clear()
-        found = commits.read_all(client, groups, silent, PARTITIONS, {}, failed)
+        failed.update(dict.fromkeys(silent, ConsumerCoordinatorNotAvailable()))
+        found = commits.read_all(client, groups, failed, PARTITIONS, {})
         assert all(of == {T0: Committed(of[T0].offset)} for of in found.values())
         return {group: of[T0].offset for group, of in found.items()}
 
-    failed: list[str] = []
+    failed: dict[str, KafkaError] = {}
     with closing(cluster.client()) as client:
         client.refresh()
         assert {"g": 10} == read(client, "g")
         cluster.refuse(T0, *[NotCoordinatorForConsumer.code] * 100)
         assert {"g": 10} == read(client, "g", "h")
-        assert failed[0].startswith("offsets in Kafka of 2 groups: g, h: ")
+        assert {"g", "h"} == failed.keys()
         cluster.refusals.clear()
         assert {"g": 10} == read(client, "g", "h", silent="gh")
         assert {"g": 10} == read(None, "g")
         cluster.committed[T0] = 12
         assert {"g": 12} == read(client, "g")
-    assert {} == commits.read_all(None, ["g"], "", [T0], {}, failed)
+    commits.forget()
+    assert {} == read(None, "g")

@@ -12,8 +12,8 @@ from kafka08.errors import (
     NotCoordinatorForConsumer,
     OffsetsLoadInProgress,
 )
-from kafka08.groups.coordinator_reader import AT_ONCE, CoordinatorReader
 from kafka08.levels import Level
+from kafka08.observe.coordinator_reader import AT_ONCE, CoordinatorReader
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.describe_groups import (
     DescribedGroup,
@@ -30,7 +30,7 @@ from kafka08.protocol.metadata import (
 )
 from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.protocol.types import Request, Response
-from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import NO_LEADER, OFFSETS_TOPIC
 from tests.mock_clock import MockClock
 from tests.network.scripted import Hangup, Script, ScriptedNetwork
 
@@ -150,17 +150,6 @@ def test_a_group_without_a_coordinator_is_given_up_within_seconds() -> None:
     with pytest.raises(ConsumerCoordinatorNotAvailable):
         cluster.reader().describe("a")
     assert 2 < cluster.clock.monotonic() - started < 5
-
-
-def test_offsets_without_a_coordinator_are_given_up_within_seconds() -> None:
-    """The limit of the fetch holds for its search too, which took a hundred tries: `offsets set`
-    and `offsets get` waited for 10 to 20 s."""
-    cluster = Cluster(["a"])
-    cluster.has_offsets_topic = True
-    started = cluster.clock.monotonic()
-    with pytest.raises(ConsumerCoordinatorNotAvailable):
-        cluster.reader().committed("a", [TopicPartition("t", 0)])
-    assert 2 < cluster.clock.monotonic() - started < 4
 
 
 def test_no_coordinator_is_asked_for_without_an_offsets_topic() -> None:

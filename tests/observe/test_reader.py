@@ -8,10 +8,11 @@ from threading import Barrier
 
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.embedded.ports import free_ports
-from kafka08.exporter.reader import ClusterReader, without_coordinator
-from kafka08.exporter.view import PartitionView
 from kafka08.hashing import group_partition
 from kafka08.levels import Level
+from kafka08.observe.group_states import without_coordinator
+from kafka08.observe.reader import ClusterReader
+from kafka08.observe.snapshot import PartitionState
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import (
     FetchPartitionResponse,
@@ -102,7 +103,8 @@ def test_leaders_are_asked_for_timestamps_side_by_side(zk_connect: str) -> None:
         for number, host in hosts.items()
     }
     views = {
-        TopicPartition("t", number): PartitionView(number, (number,), (number,)) for number in hosts
+        TopicPartition("t", number): PartitionState(number, (number,), (number,))
+        for number in hosts
     }
     client = ClusterClient([("one", 9092)], runtime=network.runtime())
     with closing(client), ClusterReader(zk_connect) as reader:

@@ -6,28 +6,20 @@ broker of 0.8 closes the connection on either request; a broker that is down ref
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from kafka08.client import ClusterClient, RetryPolicy
-from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.clock import Clock
-from kafka08.consumer.fetching.brokers import BootstrapBrokers
-from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets
 from kafka08.errors import (
     ConnectionFailed,
     KafkaError,
     OffsetsLoadInProgress,
     check,
 )
-from kafka08.groups.coordinated import (
-    CoordinatedFacts,
-    CoordinatedGroup,
-    CoordinatedGroups,
-    group_of,
-)
-from kafka08.groups.facts import PartitionFacts, partitions_of
 from kafka08.network.connection import Connection
+from kafka08.observe.coordinated import CoordinatedGroup, CoordinatedGroups, group_of
+from kafka08.observe.layout import FIRST_COORDINATING
 from kafka08.protocol.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
@@ -37,24 +29,16 @@ from kafka08.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import (
-    NO_LEADER,
-    NO_OFFSET,
     OFFSETS_TOPIC,
     ORDINARY_CONSUMER,
     Broker,
-    TopicPartition,
 )
 from kafka08.zk.store import ClusterStore
 
 RETRIES: Final = RetryPolicy(tries=15, backoff_ms=200)
 """Retries while a coordinator is loading or moving: about 3 s in all."""
-TIMEOUT_MS: Final = 3000
 AT_ONCE: Final = 100
 """The most groups in one DescribeGroups request."""
-
-
-FIRST_COORDINATING: Final = 2
-"""The version of a 0.9.0 broker's registration. Earlier brokers do not coordinate members."""
 
 
 def may_coordinate(store: ClusterStore) -> bool:
@@ -72,20 +56,23 @@ class CoordinatorReader:
 
     def groups(self) -> CoordinatedGroups:
         """Every group of every broker of 0.9 or later. Raises NoBrokersAvailable."""
-        found: dict[str, CoordinatedGroup] = {}
+        brokers = self._cluster.brokers()
+        of_brokers = self._cluster.run_concurrently(partial(self._groups_of, b) for b in brokers)
+        found = {group.name: group for groups, _ in of_brokers for group in groups or ()}
+        return CoordinatedGroups(
+            tuple(found[name] for name in sorted(found)),
+            tuple(why for _, failed in of_brokers for why in failed),
+            sum(groups is None for groups, _ in of_brokers),
+        )
+
+    def _groups_of(self, broker: Broker) -> tuple[list[CoordinatedGroup] | None, list[str]]:
+        """(the broker's groups, or None from one of 0.8; what of them is unknown, and why)."""
         failed: list[str] = []
-        old_brokers = 0
-        for broker in self._cluster.brokers():
-            try:
-                with self._cluster.connection(broker) as connection:
-                    of_broker = _groups_of(connection, broker, failed)
-            except KafkaError as error:
-                failed.append(f"groups of broker {broker.id}: {error}")
-                continue
-            old_brokers += of_broker is None
-            found |= {group.name: group for group in of_broker or ()}
-        in_order = tuple(found[name] for name in sorted(found))
-        return CoordinatedGroups(in_order, tuple(failed), old_brokers)
+        try:
+            with self._cluster.connection(broker) as connection:
+                return _groups_of(connection, broker, failed), failed
+        except KafkaError as error:
+            return [], [*failed, f"groups of broker {broker.id}: {error}"]
 
     def describe(self, group: str) -> CoordinatedGroup | None:
         """The group, from its coordinator. None if the coordinator does not know the name or is of
@@ -111,86 +98,6 @@ class CoordinatorReader:
 
     def has_offsets_topic(self) -> bool:
         return OFFSETS_TOPIC in self._cluster.refresh().topics
-
-    def facts(self, group: str) -> CoordinatedFacts | None:
-        """Everything about `group`; None in the cases of `describe`."""
-        found = self.describe(group)
-        if found is None:
-            return None
-        topics = self.assigned()
-        failed: list[str] = []
-        existing = [TopicPartition(topic, n) for topic, of in topics.items() for n in of]
-        try:
-            committed = self.committed(group, existing)
-        except KafkaError as error:
-            failed.append(f"offsets in Kafka: {error}")
-            committed = {}
-        coordinator_responded = not failed
-        read = {topic for member in found.members for topic in member.topics}
-        owned = {tp for member in found.members for tp in member.owns}
-        concerned = partitions_of(topics, read, {*owned, *committed})
-        leaders = self.leaders(concerned)
-        starts, ends = self.log_ranges(leaders, failed)
-        return CoordinatedFacts(
-            found,
-            tuple(
-                PartitionFacts(
-                    tp,
-                    None,
-                    committed.get(tp),
-                    starts.get(tp),
-                    ends.get(tp),
-                    exists=tp.partition in topics.get(tp.topic, ()),
-                    leader=leaders.get(tp),
-                    owner=None,
-                    coordinator_responded=coordinator_responded,
-                )
-                for tp in concerned
-            ),
-            topics,
-            tuple(failed),
-        )
-
-    def assigned(self) -> dict[str, tuple[int, ...]]:
-        """topic → its partitions, for every topic of the cluster."""
-        topics = self._cluster.refresh().topics
-        return {name: tuple(p.partition for p in info.partitions) for name, info in topics.items()}
-
-    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """partition → leader; a partition without a leader is left out."""
-        topics = self._cluster.metadata.topics
-        led = {
-            TopicPartition(name, p.partition): p.leader
-            for name, info in topics.items()
-            for p in info.partitions
-            if p.leader != NO_LEADER
-        }
-        return {tp: led[tp] for tp in partitions if tp in led}
-
-    def committed(self, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
-        """The committed offsets; a partition without one is left out. Raises KafkaError."""
-        store = KafkaOffsetStore(
-            BootstrapBrokers(self._cluster),
-            group,
-            clock=self._clock,
-            backoff_ms=RETRIES.backoff_ms,
-            timeout_ms=TIMEOUT_MS,
-        )
-        found = store.fetch(partitions)
-        return {tp: offset for tp, offset in found.items() if offset != NO_OFFSET}
-
-    def log_ranges(
-        self, led: Iterable[TopicPartition], failed: list[str]
-    ) -> tuple[Offsets, Offsets]:
-        """The start and end of every log that has a leader. Failures go to `failed`."""
-        partitions = list(led)
-        if not partitions:
-            return {}, {}
-        try:
-            return log_starts(self._cluster, partitions), log_ends(self._cluster, partitions)
-        except KafkaError as error:
-            failed.append(f"log start and end offsets: {error}")
-            return {}, {}
 
 
 def _groups_of(

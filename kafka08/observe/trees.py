@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from kafka08.errors import ZooKeeperError
-from kafka08.groups.facts import Owner
+from kafka08.observe.snapshot import Committed, Owner
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -44,25 +44,24 @@ def read_owners(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[Owner]]:
     return _read(zk, groups, paths.owners, _owner)
 
 
-def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
-    """group → its committed offsets."""
-    return _read(zk, groups, paths.offsets, lambda node: nodes.decode_offset(node.data))
-
-
 def read_commits(
-    zk: ZkClient, groups: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, Node]]
-) -> dict[str, Tree[tuple[int, int]]]:
-    """group → its committed offsets with the versions of their znodes; a commit raises these.
+    zk: ZkClient,
+    groups: Sequence[str],
+    read: Callable[[Sequence[str]], Mapping[str, Node]] | None = None,
+) -> dict[str, Tree[Committed]]:
+    """group → its committed offsets with the versions of their znodes; a commit raises these. A
+    member of 0.8.2.2 that has no position commits NO_OFFSET: that is none.
 
-    read   paths → those of them that exist, with their znodes
+    read   paths → those of them that exist, with their znodes; None: by pipelines
     """
-    return _read(
-        zk,
-        groups,
-        paths.offsets,
-        lambda node: (nodes.decode_offset(node.data), node.version),
-        read,
-    )
+    found = _read(zk, groups, paths.offsets, _committed, read)
+    for tree in found.values():
+        tree.values = {tp: at for tp, at in tree.values.items() if at.offset >= 0}
+    return found
+
+
+def _committed(node: Node) -> Committed:
+    return Committed(nodes.decode_offset(node.data), node.version)
 
 
 def _owner(node: Node) -> Owner:

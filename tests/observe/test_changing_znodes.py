@@ -7,7 +7,7 @@ import random
 import pytest
 
 from kafka08.consumer.zookeeper.znode_cache import ZnodeCache
-from kafka08.exporter.changing_znodes import ChangingZnodes
+from kafka08.observe.changing_znodes import ChangingZnodes
 from kafka08.runtime.threads import THREADS
 from kafka08.zk.client import ZkClient
 from tests.waiting import until

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kafka08.groups.facts import PartitionOffsets
-from kafka08.groups.lag import TopicLag, lag_by_topic
+from kafka08.observe.group import PartitionFacts
+from kafka08.observe.lag import TopicLag, lag_by_topic
 from kafka08.structs import TopicPartition
 
 
-def partition(number: int, committed: int | None, end: int | None = 100) -> PartitionOffsets:
+def partition(number: int, committed: int | None, end: int | None = 100) -> PartitionFacts:
     """One with a log from 10 to `end`."""
     start = None if end is None else 10
-    return PartitionOffsets(TopicPartition("t", number), committed, None, start, end)
+    return PartitionFacts(TopicPartition("t", number), committed, None, start, end)
 
 
 def test_an_exact_lag() -> None:
@@ -30,10 +30,12 @@ def test_a_partition_without_an_offset_makes_it_a_lower_bound() -> None:
 
 
 def test_an_offset_beyond_the_end_hides_no_other_lag() -> None:
-    """The topic was created again: its lag was below 0, which was taken off that of the others."""
+    """The topic was created again: how much of it the group has read is unknown."""
     [row] = lag_by_topic([partition(0, 1000), partition(1, 70)])
-    assert (row.lag, row.largest, row.beyond_end) == (120, 90, (TopicPartition("t", 0),))
-    assert not row.is_exact
+    assert (row.lag, row.largest, row.beyond_end) == (30, 30, (TopicPartition("t", 0),))
+    assert (row.partitions, row.is_exact) == (1, False)
+    [alone] = lag_by_topic([partition(0, 1000)])
+    assert (alone.partitions, alone.lag_text) == (0, "unknown")
 
 
 def test_a_lag_that_is_not_known_is_left_out() -> None:

@@ -8,16 +8,15 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kafka08.client import ClusterClient
 from kafka08.client.coordinators import Coordinators
 from kafka08.clock import Clock
 from kafka08.errors import KafkaError
-from kafka08.exporter.view import Committed
 from kafka08.hashing import group_partition
-from kafka08.listing import some_of
+from kafka08.observe.snapshot import Committed
 from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 
 TIMEOUT_S: Final = 3.0
@@ -53,36 +52,36 @@ class KafkaCommits:
         self._known: dict[str, Known] = {}
         self.requests_sent = 0
 
+    def forget(self) -> None:
+        """There is no offsets topic."""
+        self._known = {}
+
     def read_all(
         self,
         cluster: ClusterClient | None,
         groups: Sequence[str],
-        silent: Collection[str],
+        errors: dict[str, KafkaError],
         partitions: Sequence[TopicPartition],
         ends: Mapping[TopicPartition, int],
-        failed_requests: list[str],
     ) -> dict[str, OfGroup]:
         """group → the offsets of `partitions` that it committed. While its coordinator does not
-        respond, for the reason in `failed_requests`, these are those of the last response: a group
-        that has older offsets in ZooKeeper would seem to go back to them. Left out are groups that
-        never had a response.
+        respond, which is added to `errors`, these are those of the last response: a group that has
+        older offsets in ZooKeeper would seem to go back to them. Left out are groups that never had
+        a response.
 
         cluster      None: no broker responds
-        silent       those of `groups` without a coordinator, which are not asked about
+        errors       group → why it has no coordinator now; it is not asked about
         partitions   all of the cluster, with those of the offsets topic
         ends         their log ends as far as known, read before this call
         """
-        if all(tp.topic != OFFSETS_TOPIC for tp in partitions):
-            self._known = {}
-            return {}
         known = {
             group: earlier._replace(is_settled=False)
             for group in groups
             if (earlier := self._known.get(group)) is not None
         }
         if cluster is not None:
-            asked = [group for group in groups if group not in silent]
-            known |= self._responses(cluster, asked, partitions, ends, failed_requests)
+            asked = [group for group in groups if group not in errors]
+            known |= self._responses(cluster, asked, partitions, ends, errors)
         self._known = known
         return {group: result.offsets for group, result in known.items()}
 
@@ -92,7 +91,7 @@ class KafkaCommits:
         groups: Sequence[str],
         partitions: Sequence[TopicPartition],
         ends: Mapping[TopicPartition, int],
-        failed_requests: list[str],
+        errors: dict[str, KafkaError],
     ) -> dict[str, Known]:
         """group → its response, a new one or the one that still holds."""
         leaders = OffsetsTopicLeaders(cluster, partitions, ends)
@@ -105,10 +104,9 @@ class KafkaCommits:
             else:
                 open_.append(group)
         coordinators = Coordinators(cluster, self._clock, timeout_s=TIMEOUT_S, find=leaders.find)
-        failures: dict[str, KafkaError] = {}
         for group, result in coordinators.fetch_found(open_, partitions).items():
             if isinstance(result, KafkaError):
-                failures[group] = result
+                errors[group] = result
                 continue
             position = leaders.asked[group]
             earlier = self._known.get(group)
@@ -116,10 +114,6 @@ class KafkaCommits:
             offsets = {tp: Committed(offset) for tp, offset in result.items()}
             known[group] = Known(position, repeated and position.end is not None, offsets)
         self.requests_sent += coordinators.requests_sent
-        if failures:
-            said = some_of(sorted(failures))
-            why = next(iter(failures.values()))
-            failed_requests.append(f"offsets in Kafka of {len(failures)} groups: {said}: {why}")
         return known
 
 

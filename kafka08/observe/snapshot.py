@@ -1,0 +1,182 @@
+"""ClusterView, the snapshot: brokers, partitions and groups of a cluster at about one time. Plain
+data.
+
+What could not be read is in it as unknown: None, or a reason in `failed_requests`; never 0, and
+never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kafka08.deprecation import renamed_attribute
+from kafka08.errors import KafkaError
+from kafka08.observe.coordinated import CoordinatedGroup
+from kafka08.observe.lag import UNKNOWN, Lag, lag_between
+from kafka08.observe.members import Member, topics_read
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+
+
+class Committed(NamedTuple):
+    """version   increases with each commit, even of the same offset; -1 if the store has none"""
+
+    offset: int
+    version: int = -1
+
+
+class Owner(NamedTuple):
+    """An owner znode: its text, a thread id, and its session (0: persistent)."""
+
+    thread_id: str
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """leader       broker id, as brokers tell clients: -1 without one that is registered
+    start, end   offsets of its log; None: unknown
+    unreadable   why they are unknown
+    state        what its znode says; None: there is none, it was not read, or it cannot be, for the
+                 reason `fault`
+    """
+
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    start: int | None = None
+    end: int | None = None
+    unreadable: str | None = None
+    state: LeaderAndIsr | None = None
+    fault: str = ""
+
+    def first_from(self, offset: int) -> int:
+        """`offset`, or the log start if that is larger: the messages between were deleted."""
+        return offset if self.start is None else max(offset, self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group in ZooKeeper, at a coordinator, or both: members, and committed offsets.
+
+    members            number of members, of both kinds; None: unknown
+    zookeeper, kafka   the offsets committed in each store; those in Kafka by the coordinator's
+                       last response
+    in_zookeeper       it has a znode
+    registered         its members in ZooKeeper, by id
+    owners, strays     owner znodes; znodes among owners and offsets that name no partition
+    unreadable         partition → why its offset's znode cannot be read, with its path
+    topics             those that it has znodes of
+    coordinated        the group as its coordinator knows it; None: unknown to it, or not asked
+    unknown_group      why its coordinator did not describe it; None: it did, or was not asked
+    unknown_offsets    why its coordinator did not respond with offsets; None: it did
+    """
+
+    members: int | None = 0
+    zookeeper: Mapping[TopicPartition, Committed] = field(default_factory=dict)
+    kafka: Mapping[TopicPartition, Committed] = field(default_factory=dict)
+    in_zookeeper: bool = False
+    registered: tuple[Member, ...] = ()
+    owners: Mapping[TopicPartition, Owner] = field(default_factory=dict)
+    strays: tuple[str, ...] = ()
+    unreadable: Mapping[TopicPartition, str] = field(default_factory=dict)
+    topics: Collection[str] = ()
+    coordinated: CoordinatedGroup | None = None
+    unknown_group: KafkaError | None = None
+    unknown_offsets: KafkaError | None = None
+
+    def newest(self) -> Mapping[TopicPartition, Committed]:
+        """The larger offset of each partition: where a member that reads both stores continues."""
+        if not self.kafka or not self.zookeeper:
+            return self.kafka or self.zookeeper
+        found = dict(self.zookeeper)
+        for tp, committed in self.kafka.items():
+            if tp not in found or committed.offset > found[tp].offset:
+                found[tp] = committed
+        return found
+
+    def concerned(
+        self, assigned: Mapping[str, Collection[int]], also: Collection[TopicPartition] = ()
+    ) -> set[TopicPartition]:
+        """`partitions_of` the group: those of its topics, of its members' topics, `also`, and all
+        of which it has an owner or an offset. `assigned`: topic → its partitions, of the whole
+        cluster."""
+        topics = set(self.topics)
+        known = {*self.zookeeper, *self.kafka, *self.owners, *self.unreadable, *also}
+        if self.registered:
+            topics |= topics_read(self.registered, assigned)
+        if self.coordinated is not None:
+            for member in self.coordinated.members:
+                topics.update(member.topics)
+                known.update(member.owns)
+        return partitions_of(assigned, topics, known)
+
+
+def partitions_of(
+    assigned: Mapping[str, Collection[int]],
+    topics: Collection[str],
+    known: Collection[TopicPartition],
+) -> set[TopicPartition]:
+    """All partitions that concern a group: the `known` ones (some may be deleted), and every
+    partition of their topics and of `topics`, committed or not.
+
+    assigned   topic → partition numbers, for every topic of the cluster
+    topics     topics that the group reads or has znodes of
+    known      partitions with an owner or an offset
+    """
+    found = set(known)
+    for topic in {*topics, *(tp.topic for tp in found)}:
+        found.update(TopicPartition(topic, number) for number in assigned.get(topic, ()))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """now_ms           time of the snapshot
+    brokers          id → address, of those that are registered
+    partitions       all, or those that concern the `groups` that were asked for
+    seconds          how long reading it took
+    failed_requests  what is unknown because a request failed, each with its reason
+    times            (partition, offset) → timestamp in ms of the first message from there on, for
+                     the offsets of groups with lag, where it is known
+    negotiates       whether all registered brokers report their API versions: from 0.9 on
+    topics           topic → its partitions, of the whole cluster
+    faults           path of a znode → why it cannot be read
+    lags             group → partition → its lag, for all partitions that concern the group
+    """
+
+    now_ms: int
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    controller: int | None = None
+    partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    groups: Mapping[str, GroupState] = field(default_factory=dict)
+    seconds: float = 0.0
+    failed_requests: tuple[str, ...] = ()
+    times: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
+    negotiates: bool = False
+    topics: Mapping[str, Collection[int]] = field(default_factory=dict)
+
+    faults: Mapping[str, str] = field(default_factory=dict)
+    lags: Mapping[str, Mapping[TopicPartition, Lag]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        lags = {name: self._lags_of(group) for name, group in self.groups.items()}
+        object.__setattr__(self, "lags", lags)
+
+    def _lags_of(self, group: GroupState) -> dict[TopicPartition, Lag]:
+        newest, partitions = group.newest(), self.partitions
+        found = {}
+        for tp in group.concerned(self.topics):
+            at, partition = newest.get(tp), partitions.get(tp)
+            if (
+                partition is None
+                or tp in group.unreadable
+                or (at is None and group.unknown_offsets)
+            ):
+                found[tp] = UNKNOWN
+            else:
+                found[tp] = lag_between(at and at.offset, partition.start, partition.end)
+        return found
+
+    unanswered = renamed_attribute("unanswered", "failed_requests")
