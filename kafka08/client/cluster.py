@@ -342,6 +342,7 @@ class ClusterClient(ProcessBound):
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
         self._runtime.random.shuffle(candidates)
+        # A stable sort: both parts stay shuffled.
         candidates.sort(key=self._failed.__contains__)
         failures = []
         kind: type[NoBrokersAvailable] = NoBrokerSaysVersions
@@ -352,6 +353,7 @@ class ClusterClient(ProcessBound):
             except Closed:
                 raise
             except (ClientError, ProtocolError) as error:
+                # `close` has aborted the connection: that is no failure of the broker.
                 if self._pool.is_closed:
                     raise Closed("the client is closed") from error
                 self._failed.add((host, port))

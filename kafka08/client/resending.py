@@ -70,6 +70,7 @@ class ResendingConnection:
     def close(self) -> None:
         """Close; a thread that waits in another method gets Closed or ConnectionFailed."""
         self._closed = True
+        # Before the lock, which a thread that waits for a response holds: this ends its wait.
         self._connection.abort()
         with self._lock:
             self._connection.close()

@@ -374,6 +374,7 @@ class RecordAccumulator:
             together = 0
             while queue.batches:
                 batch = queue.batches[0]
+                # At least one batch is taken, however large it is.
                 if (drained or taken) and batch.reserved > left:
                     break
                 if self._wait_s(batch, now, urgent) > 0:
@@ -425,6 +426,7 @@ class RecordAccumulator:
             if self._waiting:
                 self._freed.notify_all()
         for batch in done:
+            # Outside the lock: callbacks may send.
             count = batch.count
             batch.complete(base_offset, error, log_append_time_ms)
             if base_offset != NO_OFFSET:
@@ -453,6 +455,7 @@ class RecordAccumulator:
 
     def _wait_s(self, batch: RecordBatch, now: float, urgent: bool) -> float:
         """Seconds until `batch`, the first of its queue, becomes sendable; 0 or less: now."""
+        # Before `urgent`: nothing ends a backoff early.
         if batch.attempts:
             return batch.retry_at - now
         if urgent or not batch.is_open:

@@ -201,6 +201,7 @@ class RecordBatch:
             self.base_offset, self.error = base_offset, error
             if log_append_time_ms != NO_TIMESTAMP:
                 self._timestamps = log_append_time_ms
+            # Futures may live on; they need not keep the records.
             self._data = None
             late, self._late_callbacks = self._late_callbacks, []
             self.is_done = True

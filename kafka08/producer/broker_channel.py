@@ -250,6 +250,7 @@ class BrokerChannel:
         self._outbox.clear()
         self._negotiation = None
         self._close_stream()
+        # The old one may hold half a response.
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
         self.state = State.CLOSED
         self.error, self.retry_at = error, retry_at

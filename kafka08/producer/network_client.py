@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX: Final = 10.0
 RECONNECT_MAX_S: Final = 0.2
+"""The longest backoff, unless reconnect.backoff.ms is longer."""
 POLL_SECONDS_MAX: Final = 86_400.0
 """A longer wait is one without limit: pollers take milliseconds as a 32-bit number."""
-"""The longest backoff, unless reconnect.backoff.ms is longer."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -134,6 +134,7 @@ class NetworkClient:
             request.version,
         )
         self._next_correlation_id = (self._next_correlation_id + 1) & INT_MAX
+        # Otherwise the socket is full: the poller says when the rest can be written, in order.
         is_first = not channel.wants_write
         channel.send(request, sent)
         if is_first:
@@ -217,6 +218,7 @@ class NetworkClient:
             self._watch(channel)
         except (ConnectionFailed, ProtocolError) as error:
             if channel.is_of_0_8 and isinstance(error, ConnectionFailed):
+                # It was asked for its versions, and closed: the next connection does not ask.
                 logger.debug("%s is of 0.8: %s", channel, error)
                 self._forget(channel)
                 channel.close(None, now)

@@ -217,6 +217,7 @@ class Sender(ProcessBound):
         now = self._runtime.monotonic()
         with self._accumulator.lock:
             ready = self._accumulator.ready(now)
+            # Under the same lock: whoever adds a batch after this wakes the sender.
             self._accumulator.sender_waits = True
         if ready.unknown_leaders:
             self._metadata.request_update(ready.unknown_leaders)
@@ -252,6 +253,7 @@ class Sender(ProcessBound):
             for parts in drained:
                 self._failed(parts, form.unsupported)
             return not is_all
+        # Outside the lock: a batch that nobody has compressed yet is compressed here.
         sets = [[part.message_set(form.magic) for part in parts] for parts in drained]
         batches: Batches = {parts[0].tp: parts for parts in drained}
         request = produce_request(
@@ -388,6 +390,7 @@ class Sender(ProcessBound):
         passes = may_be_stored_later(error)
         again = [b for b in parts if passes and b.attempts < self._settings.retries]
         is_refusal = isinstance(error, ApiError) and not error.retriable
+        # See the module: each goes once more by itself, which is no retry.
         if is_refusal and len(again) < len(parts) > 1:
             for batch in parts:
                 batch.alone = True

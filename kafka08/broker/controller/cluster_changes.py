@@ -90,11 +90,11 @@ class ClusterChanges:
         """
         context = self._context
         context.history.add(f"brokers {sorted(brokers)} joined")
-        self.send_metadata(None if context.propagation.always else brokers)
+        self.send_metadata(None if context.propagation.always else brokers)  # 1
         replicas = context.replicas_on(brokers)
-        self._changes.replicas_to_online(replicas)
-        self._changes.elect_where_needed()
-        self._deletion.resume({replica.topic for replica in replicas})
+        self._changes.replicas_to_online(replicas)  # 2
+        self._changes.elect_where_needed()  # 3
+        self._deletion.resume({replica.topic for replica in replicas})  # 4
 
     def brokers_failed(self, brokers: Collection[int]) -> None:
         """Brokers, already removed from the context, died or left.
@@ -111,14 +111,14 @@ class ClusterChanges:
         leaderless = [
             tp for tp in context.led_by(brokers) if not context.is_queued_for_deletion(tp.topic)
         ]
-        self._changes.partitions_to_offline(leaderless)
-        self._changes.elect_where_needed()
+        self._changes.partitions_to_offline(leaderless)  # 1
+        self._changes.elect_where_needed()  # 2
         replicas = context.replicas_on(brokers)
-        self._changes.replicas_to_offline(
+        self._changes.replicas_to_offline(  # 3
             replica for replica in replicas if not context.is_queued_for_deletion(replica.topic)
         )
-        self._deletion.failed(replicas)
-        if context.propagation.always and not leaderless:
+        self._deletion.failed(replicas)  # 4
+        if context.propagation.always and not leaderless:  # 5
             self.send_metadata()
 
     def topics_created(self, assignments: Mapping[TopicPartition, tuple[int, ...]]) -> None:
@@ -198,12 +198,11 @@ class ClusterChanges:
             PartitionReplica(*tp, broker_id) for tp in sorted(set(replicated).difference(led))
         ]
         batch = self._changes.new_batch()
-        # Rule 1: before any of these leaders changes.
         for replica in followed:
             batch.add_stop_replica(replica, delete=False)
-        self._changes.send(batch)
-        self._changes.partitions_to_online(led, self._elect_other_leader)
-        self._changes.replicas_to_offline(followed)
+        self._changes.send(batch)  # 1
+        self._changes.partitions_to_online(led, self._elect_other_leader)  # 2
+        self._changes.replicas_to_offline(followed)  # 3
         return {tp for tp in replicated if context.leadership[tp].leader == broker_id}
 
     def _elect_other_leader(self, tp: TopicPartition, current: LeaderAndIsr) -> Election:

@@ -88,9 +88,9 @@ def elect_offline(
     receivers = _alive(assignment, live)
     isr = _alive(current.isr, live)
     leader = first_in_sync(assignment, live, current.isr)
-    if leader is not None:
+    if leader is not None:  # 1
         return Election(_elected(current, leader, isr, controller_epoch), receivers)
-    if not unclean_allowed:
+    if not unclean_allowed:  # 3
         raise ElectionFailed(
             f"no broker in the ISR {_ids(current.isr)} is alive, live brokers are "
             f"{_ids(sorted(live))}, and unclean leader election is not allowed"
@@ -100,7 +100,7 @@ def elect_offline(
             f"no assigned replica of {_ids(assignment)} is alive; live brokers are "
             f"{_ids(sorted(live))}"
         )
-    state = _elected(current, receivers[0], receivers[:1], controller_epoch)
+    state = _elected(current, receivers[0], receivers[:1], controller_epoch)  # 2
     return Election(state, receivers, unclean=True)
 
 
@@ -148,9 +148,9 @@ def elect_preferred(
     3. Else ElectionFailed.
     """
     preferred = assignment[0]
-    if current.leader == preferred:
+    if current.leader == preferred:  # 1
         raise ElectionNotNeeded(f"preferred replica {preferred} leads already")
-    if preferred not in live or preferred not in current.isr:
+    if preferred not in live or preferred not in current.isr:  # 3
         raise ElectionFailed(
             f"preferred replica {preferred} is either not alive or not in the ISR "
             f"{_ids(current.isr)}"
@@ -204,11 +204,11 @@ def without_replica(
     """
     if replica not in current.isr:
         return current
-    leader = NO_LEADER if current.leader == replica else current.leader
+    leader = NO_LEADER if current.leader == replica else current.leader  # 1
     isr = tuple(r for r in current.isr if r != replica)
-    if not isr and not unclean_allowed:
+    if not isr and not unclean_allowed:  # 2
         isr = current.isr
-    return _elected(current, leader, isr, controller_epoch)
+    return _elected(current, leader, isr, controller_epoch)  # 3
 
 
 def with_next_epoch(current: LeaderAndIsr, *, controller_epoch: int) -> LeaderAndIsr:

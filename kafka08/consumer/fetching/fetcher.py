@@ -223,6 +223,7 @@ class PartitionFetcher:
         try:
             if partitions and not self._connection.in_flight:
                 self._version = self._highest_version()
+                # With no fetch in flight: its response would come first on this connection.
                 self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
                 self._ask(self._choose())
             if self._connection.in_flight:
@@ -397,6 +398,7 @@ class PartitionFetcher:
             return None
         fetched = FetchedSet(tp, offset, data, partition.fetch_bytes, str(self._connection))
         if fetched.is_withheld:
+            # There is nothing for the reader there, but the position must pass it.
             return Chunk(partition, b"", offset, offset + 1)
         try:
             needed = fetched.size_needed(self._bytes_max)

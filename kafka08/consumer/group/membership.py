@@ -278,6 +278,7 @@ class Membership:
             if self._members is not None:
                 return Assign(self._protocol, self._members)
             return Sync(self._sync_request())
+        # The group has removed the member: the reader's next poll gives up its partitions.
         if self.generation.id == NO_GENERATION:
             return Wait(inf)
         if not self._is_polling and now >= self._polled_at + self._timeouts.poll:
@@ -349,6 +350,7 @@ class Membership:
 
     def heard(self, response: HeartbeatResponse, generation: int, now: float) -> None:
         """The response to a heartbeat of `generation`."""
+        # Late: the member has joined again or left since it was sent.
         if generation != self.generation.id or self.phase not in {Phase.STABLE, Phase.REVOKING}:
             return
         code = response.error_code

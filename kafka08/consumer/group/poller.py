@@ -341,22 +341,23 @@ class Poller:
     # ----------------------------------------------------------------------------------- its parts
 
     def _maintain(self) -> None:
+        # First: a call that comes during the work below sends the reader back here.
         self.stream.is_called = False
         self._check_open()
-        self.raise_woken()
-        self._commits.run_callbacks()
+        self.raise_woken()  # 1
+        self._commits.run_callbacks()  # 2
         if not isinstance(self.subscription, Chosen):
             self._member.notice_metadata()
             fault = self._member.take_fault()
             if fault is not None:
-                raise fault
+                raise fault  # 3
             if self._member.must_give_up:
-                self._give_up()
+                self._give_up()  # 4
             assignment = self._member.take_assignment()
             if assignment is not None:
-                self._take_up(assignment.partitions)
-        self._commits.commit_if_due(self.partitions.positions)
-        self._find_positions()
+                self._take_up(assignment.partitions)  # 5
+        self._commits.commit_if_due(self.partitions.positions)  # 6
+        self._find_positions()  # 7
 
     def _give_up(self) -> None:
         given_up = list(self.partitions)

@@ -138,6 +138,7 @@ class _Sharing:
     ) -> dict[TopicPartition, str]:
         """partition → its previous owner, if that may keep it."""
         owners: dict[TopicPartition, str] = {}
+        # A stable sort: within a generation the first member id wins.
         for member in sorted(self._members, key=lambda m: -had[m][0]):
             for tp in had[member][1]:
                 exists = 0 <= tp.partition < self._counts.get(tp.topic, 0)

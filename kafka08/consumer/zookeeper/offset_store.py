@@ -109,6 +109,7 @@ class ZooKeeperOffsetStore:
                 self._write(moved)
                 break
             except (NoNode, NodeExists):
+                # Either the registration is gone, or `_existing` is out of date.
                 if not self._zk.exists(self._id_path):
                     raise SessionLost(f"{self._id_path} is gone; nothing was committed") from None
                 if not tries_left:

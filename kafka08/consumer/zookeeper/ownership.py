@@ -135,6 +135,7 @@ class Ownership:
         """Own nothing any longer: the session is over, and other members may own it all by now. On
         return no commit of that session is in progress, so none can be mistaken for one of the
         next: KafkaError if one takes too long."""
+        # Before the wait for a commit: nothing of these may be delivered any longer.
         going = self._revoke(list(self._owned))
         with self._locked():
             self._forget(going)

@@ -175,6 +175,7 @@ class Rebalancer:
                 self._first.set()
                 self._on_stall()
             if not self._take_up(self._next_events(self._config.rebalance_backoff_ms / 1000)):
+                # It was taken up here, and `_run` must see it.
                 self.post(Event.STOP)
                 return
             attempt += 1
@@ -218,9 +219,11 @@ class Rebalancer:
                 self._ownership.give_up(deleted, commit=False)
             if left := todo.release - deleted:
                 self._ownership.give_up(left, commit=self._config.auto_commit_enable)
+            # Only now: once the znode is gone another member reads on from what was committed.
             self._registry.release(todo.release)
         if todo.claim:
             self._claim(todo.claim, anew)
+        # Last: after a failed attempt, the next one must still start these topics over.
         self._created |= created
         logger.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
 

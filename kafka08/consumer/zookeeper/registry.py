@@ -8,7 +8,7 @@ claim releases what it has claimed if a later one is refused. Other members see 
 from 0.8.2.2.
 
 Watches only call `on_change`; then the view is read again, of registrations and topics only the
-changed ones (watched.py). Sources:
+changed ones (znode_cache.py). Sources:
 kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
 """
 
@@ -129,6 +129,7 @@ class GroupRegistry:
         """Members, topics and partitions, watched from before they are read; None while no broker
         is registered. RegistrationGone, other ZooKeeperErrors, and ConfigError for a registration
         that cannot be understood."""
+        # Watched only while there is none: no other change of the brokers calls for a rebalance.
         if not self._zk.children_or_empty(paths.BROKER_IDS) and not self._watched(paths.BROKER_IDS):
             return None
         members = self._members()

@@ -178,6 +178,7 @@ class AsyncQueue:
                         f"{message!r} within {timeout_s} s (queue.enqueue.timeout.ms)"
                     )
                 self._room.wait(left)
+                # Another thread may have made room in the batch meanwhile.
                 self._filling.room = 0
         finally:
             self._waiting -= 1
