@@ -215,7 +215,7 @@ class NotCoordinatorForConsumer(ApiError):
 
 
 class InvalidTopic(ApiError):
-    """The topic name is illegal, or the topic is internal and may not be written."""
+    """The topic name is illegal, or the topic is internal and must not be written."""
 
     code = 17
 
@@ -298,21 +298,21 @@ class InvalidCommitOffsetSize(ApiError):
 
 
 class TopicAuthorizationFailed(ApiError):
-    """The client may not use the topic."""
+    """The client is not allowed to use the topic."""
 
     code = 29
     since = Level.V0_9_0
 
 
 class GroupAuthorizationFailed(ApiError):
-    """The client may not use the group."""
+    """The client is not allowed to use the group."""
 
     code = 30
     since = Level.V0_9_0
 
 
 class ClusterAuthorizationFailed(ApiError):
-    """The client may not do this to the cluster."""
+    """The client is not allowed to do this to the cluster."""
 
     code = 31
     since = Level.V0_9_0
@@ -500,7 +500,7 @@ class NoApiVersions(ConnectionFailed):
 
 
 class RequestTimeout(ClientError):
-    """No response within the timeout; the broker may or may not have executed the request."""
+    """No response within the timeout; the broker may have executed the request."""
 
 
 class TopicMissing(RequestTimeout):
@@ -512,7 +512,7 @@ class NoBrokersAvailable(ClientError):
 
 
 class NoBrokerSaysVersions(NoBrokersAvailable):
-    """The same, and each one gave NoApiVersions."""
+    """No bootstrap broker says which API versions it serves: each one gave NoApiVersions."""
 
 
 class MessageTooLarge(ClientError):

@@ -41,7 +41,7 @@ class Labels(dict[str, str]):
     _of_quantiles: tuple[Labels, ...]
 
     def of_quantiles(self) -> tuple[Labels, ...]:
-        """The same with the label `quantile`, for each of QUANTILES."""
+        """These labels with the label `quantile`, once for each of QUANTILES."""
         try:
             return self._of_quantiles
         except AttributeError:
@@ -251,7 +251,7 @@ class Mean:
         window[3] = max(window[3], value)
 
     def add_all(self, values: Sequence[float], now: float) -> None:
-        """The same for several values, at least one."""
+        """Count several values, at least one, at `now` in monotonic seconds."""
         largest = max(values)
         window = self._window(largest, now)
         window[1] += len(values)

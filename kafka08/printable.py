@@ -26,7 +26,8 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for each line; tabs stay."""
+    """`text`, with Python's escapes for all characters of its lines that are not printable; tabs
+    stay."""
     if text.isprintable():
         return text
     return "".join(c if c in "\n\t" else _printable_character(c) for c in text)

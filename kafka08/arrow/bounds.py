@@ -62,7 +62,7 @@ Bound: TypeAlias = Extreme | Offsets | Times | Committed
 
 def take_start(options: OptionText, *, streaming: bool, segment_grain: bool) -> Bound:
     """The start of a read: startingTimestamp, else startingOffsetsByTimestamp, else
-    startingOffsets. A batch may not start at the latest offset: it would read nothing."""
+    startingOffsets. A batch must not start at the latest offset: it would read nothing."""
     by_time = _take_times(options, "starting", segment_grain)
     latest = ["latest"] if streaming else []
     text = options.take("startingOffsets")

@@ -112,7 +112,7 @@ class LogOffsets:
         return log_offsets.log_starts(self._cluster, partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The high watermark: the first offset that consumers may not read yet."""
+        """The high watermark: the first offset that consumers must not read yet."""
         return log_offsets.log_ends(self._cluster, partitions)
 
     def latest_up_to(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -142,7 +142,7 @@ class LogOffsets:
     def first_since(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """Offset of the first message whose timestamp is at or after the time in ms; None without
         one. UnsupportedVersion from brokers before 0.10.1, UnsupportedForMessageFormat for topics
-        whose messages have no timestamps, and where the broker may not have searched all."""
+        whose messages have no timestamps, and where the broker might not have searched all."""
         found = log_offsets.messages_at(self._cluster, times)
         self._check_searched({tp: times[tp] for tp, message in found.items() if message is None})
         return {tp: None if message is None else message[0] for tp, message in found.items()}

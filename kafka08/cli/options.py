@@ -103,7 +103,8 @@ def zookeeper_option(function: Function) -> Function:
 
 
 def client_zookeeper_option(function: Function) -> Function:
-    """The same for a command whose --config may have it: see `read_client_config`."""
+    """--zookeeper as in `zookeeper_option`, for a command whose --config may have it: see
+    `read_client_config`."""
     return _zookeeper_option(required=False)(function)
 
 

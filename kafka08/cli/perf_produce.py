@@ -202,7 +202,7 @@ class OldSender:
 
 
 class NewSender:
-    """The same with KafkaProducer; times some of the messages."""
+    """Sends the load with KafkaProducer; times some of the messages."""
 
     def __init__(self, load: Load) -> None:
         from kafka08.producer import KafkaProducer, KafkaProducerConfig

@@ -359,7 +359,7 @@ class QueueingLineSender(LineSender):
 
 
 class RecordSender:
-    """The same with KafkaProducer, for lines of text or of JSON."""
+    """Sends lines of text or of JSON with KafkaProducer."""
 
     def __init__(
         self,

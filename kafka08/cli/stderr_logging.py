@@ -63,7 +63,7 @@ def say(text: str) -> None:
 
 
 def show(text: str) -> None:
-    """The same on stdout, for lines that are the result of a command."""
+    """One line of a command's result, on stdout; else as `say`."""
     click.echo(coloured(printable_lines(text)), color=wanted_colour())
 
 

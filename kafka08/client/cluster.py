@@ -67,7 +67,7 @@ LOST_COORDINATOR: Final = (
     NotCoordinatorForConsumer,
     RequestTimedOut,
 )
-"""The errors of a broker that is no longer the group's coordinator, or may not be: one whose
+"""The errors of a broker that is no longer the group's coordinator, or might not be: one whose
 replicas do not follow may have a successor that it does not know."""
 COORDINATOR_TRIES: Final = 100
 """About 10 s with the usual backoff: the first request creates the offsets topic, which takes a

@@ -102,7 +102,8 @@ class Coordinators:
     def fetch_once(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> dict[str, Offsets | KafkaError]:
-        """The same in one try; a coordinator that moves or loads is an error."""
+        """group → what is committed of the partitions named, as `fetch` has it, in one try: a
+        coordinator that moves or loads is an error."""
         return self._fetch(wanted, 0.0)
 
     def _fetch(

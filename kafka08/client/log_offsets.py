@@ -45,7 +45,7 @@ def log_starts(
 def log_ends(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """partition → the first offset that consumers may not read yet."""
+    """partition → the first offset that consumers must not read yet."""
     return _bounds(cluster, partitions, LATEST_OFFSET)
 
 
@@ -53,7 +53,7 @@ def leader_log_ends(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """partition → its leader's log end offset, above the high watermark too: as `log_ends`, but
-    with messages that consumers may not read yet."""
+    with messages that consumers must not read yet."""
     return _bounds(cluster, partitions, LATEST_OFFSET, DEBUGGING_CONSUMER)
 
 

@@ -37,7 +37,7 @@ class PartitionReader:
     a topic by name may create it.
 
     position        the offset after the last message that was returned
-    high_watermark  first offset that consumers may not see yet, at the last fetch; -1 before it
+    high_watermark  first offset that consumers must not see yet, at the last fetch; -1 before it
     is_stopping     checked between two attempts; True ends them
     timestamps      whether batches have the messages' timestamps, if `cluster` negotiates versions
     """

@@ -74,7 +74,7 @@ OF_TEMPORARY: dict[str, str] = {
     # second for Kafka's 50 partitions. Data that lasts keeps its number.
     "offsets.topic.num.partitions": "4",
 }
-"""The same for a cluster whose data is temporary."""
+"""What the brokers of a cluster with temporary data have besides; `config` overrides it too."""
 
 
 class EmbeddedCluster(Startable):

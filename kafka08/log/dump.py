@@ -164,8 +164,8 @@ class LogDump:
             yield row if isinstance(row, str) else " ".join(map(_column, row.items()))
 
     def rows(self, path: Path) -> Iterator[Row | str]:
-        """The same as values: name → value for each message or index entry, and text for other
-        lines."""
+        """The dump of one file as values: name → value for each message or index entry, and text
+        for other lines. Raises what `lines` raises."""
         if path.suffix == LOG_SUFFIX:
             yield from self._log_rows(path)
         elif path.suffix == INDEX_SUFFIX:

@@ -47,7 +47,7 @@ NAME_BYTES_MAX: Final = 255
 LOGS_PER_TURN: Final = 200
 """The number of logs between two pauses."""
 LOGS_PER_LOOK: Final = 20
-"""The same where the files of each are read."""
+"""The number of logs between two pauses where the files of each are read."""
 
 DrawUnique = Callable[[], str]
 """Returns a unique part for the name of a deleted directory."""
@@ -120,7 +120,7 @@ class LogManager:
         self._undeleted: dict[TopicPartition, Path] = {}
         """The directories of deleted logs that the system refused to remove."""
         self.unsynced_deletions: set[Path] = set()
-        """The log directories whose deletions of logs may not be on disk."""
+        """The log directories whose deletions of logs might not be on disk."""
         self._directories: list[LogDirectory] = []
         try:
             for path in paths:

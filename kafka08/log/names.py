@@ -9,7 +9,7 @@
         00000000000000000042.timeindex          sparse map timestamp → offset (0.10.1)
         *.deleted                               not in the log any more, removed later
         *.cleaned, *.swap                       a compaction in progress
-        00000000000000000042.unsynced.deleted   ours: those before 42 may not be on disk
+        00000000000000000042.unsynced.deleted   ours: those before 42 might not be on disk
     <log.dir>/<topic>-<partition>.<32 hex digits>-delete/
                                                 a deleted partition, removed later (from 0.10.2 on)
 

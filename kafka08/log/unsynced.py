@@ -83,7 +83,7 @@ class UnsyncedChanges:
 
     def complete(self, before: ChangeCounts) -> bool:
         """A flush that began at the counts `before` is on disk. False if the log was truncated
-        meanwhile: its messages may not be on disk then."""
+        meanwhile: its messages might not be on disk then."""
         self._synced = max(self._synced, before.created)
         if before.truncations != self._truncations:
             return False

@@ -14,7 +14,7 @@ from kafka08.errors import (
 )
 
 Failures = Sequence[tuple[Sequence[int], KafkaError]]
-"""Indexes of messages that were not stored (or may not have been), with errors."""
+"""Indexes of messages that were not stored (or might not have been), with errors."""
 
 
 class MirrorFailed(KafkaError):

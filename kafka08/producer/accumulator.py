@@ -123,8 +123,8 @@ class RecordAccumulator:
         self._runtime = runtime
         self._clock = clock
         self.new_magic = 0
-        """The magic of new queues, whose leaders may not be connected yet: that of the last broker
-        which was asked for metadata."""
+        """The magic of new queues, whose leaders are perhaps not connected yet: that of the last
+        broker which was asked for metadata."""
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._incomplete: dict[RecordBatch, None] = {}
         """In the order in which they were opened."""

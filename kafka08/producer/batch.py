@@ -45,7 +45,7 @@ class RecordBatch:
     alone        send it in a message set of its own, see Sender
     count        the number of its records, once it is closed
     base_offset  offset of its first record, once `done`; NO_OFFSET on error and with acks=0
-    error        why it was not stored (or may not have been), once `done`
+    error        why it was not stored (or might not have been), once `done`
     """
 
     __slots__ = (

@@ -102,8 +102,8 @@ class BatchFuture:
         return next((error for _, error in self.failures(timeout)), None)
 
     def failures(self, timeout: float | None = None) -> list[tuple[Sequence[int], KafkaError]]:
-        """(indexes in the call, error) of records that were not stored, or may not have been; empty
-        if all were. TimeoutError as for `result`."""
+        """(indexes in the call, error) of records that were not stored, or might not have been;
+        empty if all were. TimeoutError as for `result`."""
         late = first_late((stretch.batch for stretch in self._stretches), timeout)
         if late is not None:
             raise _unknown(late)

@@ -56,7 +56,7 @@ class FetchPartitionResponse:
     partition: Int32
     error_code: Int16
     high_watermark: Int64
-    """First offset a consumer may not see yet; -1 on error."""
+    """First offset that a consumer must not see yet; -1 on error."""
     message_set: FetchedMessages
 
 

@@ -41,7 +41,7 @@ WRITE_ADVICE: Final[Advice] = {
     UnknownTopicOrPartition: "Correct the topic of the rows, or make it with kafka08 topic create.",
     MessageSizeTooLarge: "Lower kafka.batch.size, or raise max.message.bytes of the topic.",
 }
-"""The same for writes."""
+"""Advice for errors of a write that have none themselves."""
 
 
 def plain_errors(

@@ -124,6 +124,6 @@ class DataSource(datasource.DataSource):
 
 
 class CheckedDataSource(DataSource):
-    """The same where `register` has looked at the workers, and logged what there is to say."""
+    """The data source where `register` has looked at the workers, and logged what it found."""
 
     workers_checked = True

@@ -308,7 +308,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _not_deleted(self, wanted: list[OffsetRange]) -> list[OffsetRange]:
         """The parts of `wanted` that retention has left. Ignores its end: after an election the
-        leader may not expose it yet, and tasks wait for that."""
+        leader might not expose it yet, and tasks wait for that."""
         offsets = self._resolver.log_offsets
         there = offsets.existing({r.topic_partition for r in wanted})
         ends = {r.topic_partition: r.until_offset for r in wanted if r.topic_partition in there}

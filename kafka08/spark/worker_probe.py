@@ -1,6 +1,6 @@
 """The report of a Spark worker's Python about itself.
 
-Its text is sent to Pythons that may not have kafka08, so only `describe` imports anything of it.
+Its text is sent to Pythons that might not have kafka08, so only `describe` imports anything of it.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def python_here(executable: str) -> dict[str, str]:
         return worker_probe.describe()
     text = f"{inspect.getsource(worker_probe)}\nimport json\nprint(json.dumps(describe()))"
     described = {"host": socket.gethostname(), "executable": found or executable}
-    # As -P, which another Python may not know: the current directory's modules are not ours.
+    # As -P, which another Python might not know: the current directory's modules are not ours.
     environ = {**os.environ, "PYTHONSAFEPATH": "1"}
     try:
         done = subprocess.run(

@@ -121,6 +121,7 @@ class ZkClient(ProcessBound):
                 f"cannot connect to ZooKeeper at {self.hosts} within {self.connection_timeout_ms} "
                 f"ms ({self._zookeeper.why_unreachable()})"
             )
+        # All paths are below the chroot, so "/" is the chroot itself.
         if self.chroot and not self.exists("/"):
             if not self._make_chroot:
                 self.close()
@@ -249,6 +250,7 @@ class ZkClient(ProcessBound):
                 node: Node = self.run(Get(path, watcher))
                 return node
             except NoNode:
+                # It may have been created between the two: then it is read again.
                 if self.run(Exists(path, watcher)) is None:
                     return None
 
@@ -260,6 +262,7 @@ class ZkClient(ProcessBound):
                 names: list[str] = self.run(Children(path, watcher))
                 return names
             except NoNode:
+                # It may have been created between the two: then it is read again.
                 if self.run(Exists(path, watcher)) is None:
                     return []
 

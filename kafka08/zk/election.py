@@ -64,6 +64,7 @@ class ControllerElection:
         while True:
             node = self._zk.watch_data(paths.CONTROLLER, self._changed)
             if node is None:
+                # If we were controller our znode is gone: that term ends before another begins.
                 self._has_resigned(None)
                 if self._try():
                     return self._become_controller()

@@ -322,6 +322,7 @@ class ClusterStore:
                 Create(paths.partition_state(*tp), nodes.encode_leader_and_isr(state)),
             )
         ]
+        # Every second one is of a state, the others of its parent.
         results = self.zk.write_all(writes, condition)[1::2]
         return {
             tp: result if isinstance(result, ZooKeeperError) else _at_version(state, 0)

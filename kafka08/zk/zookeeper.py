@@ -31,7 +31,7 @@ class ConnectionState(enum.Enum):
 
 
 StateListener: TypeAlias = Callable[[ConnectionState], None]
-"""Called by the adapter's connection loop: it may not wait."""
+"""Called by the adapter's connection loop: it must not wait."""
 
 
 class Event(Protocol):
@@ -47,7 +47,7 @@ class Event(Protocol):
 
 
 class Pending(Protocol):
-    """The reply of one operation, which may not be there yet."""
+    """The reply of one operation, which might not be there yet."""
 
     def ready(self) -> bool: ...
 

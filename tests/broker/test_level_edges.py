@@ -175,7 +175,7 @@ def test_sets_are_stored_in_the_codec_of_the_topic(tmp_path: Path, level: str, c
 def test_an_admin_client_may_write_to_internal_topics_from_0_9_on(
     tmp_path: Path, level: str, code: int
 ) -> None:
-    """Others may not. Its name is that of kafka.admin.AdminUtils."""
+    """Other clients must not. Its name is that of kafka.admin.AdminUtils."""
     world = world_of(tmp_path, level)
     world.lead(OFFSETS_TOPIC)
     request = ProduceRequest(1, 1000, [ProduceTopic(OFFSETS_TOPIC, [ProducePartition(0, PLAIN)])])

@@ -95,7 +95,7 @@ def test_both_ways_write_the_same_files(tmp_path: Path, level: Level, seed: int)
 
 
 def test_a_log_says_which_appends_it_accepts(tmp_path: Path) -> None:
-    """The kernel may not append where an fsync or a compression may be due, to a closed log, or to
+    """The kernel must not append where an fsync or a compression may be due, to a closed log, or to
     a sealed segment."""
     config = LogConfig(level=Level.V0_10_2)
     log = Log(tmp_path / "t-0", config)

@@ -222,7 +222,7 @@ class TestStrings:
         assert payload[10:] == codec.encode_body(request, MetadataRequestV0)
 
     def test_a_null_host_is_refused(self) -> None:
-        """A host in a controller's request may not be null."""
+        """A host in a controller's request must not be null."""
         payload = struct.pack(">hhihiiiiihi", 6, 0, 5, -1, 9, 1, 0, 1, 1, -1, 9)
         with pytest.raises(ProtocolError, match=r"UpdateMetadataRequest\.live_brokers\.host"):
             codec.decode_request(payload)

@@ -120,8 +120,8 @@ class Appender:
         timeout_ms: float,
         done: Callable[[AppendResult], object],
     ) -> None:
-        """The same for records of the broker itself, as one set of an internal topic, compressed
-        with `codec` unless that is 0; from 0.10.2 on with the time of the append."""
+        """Append records of the broker itself, as one set of an internal topic, compressed with
+        `codec` unless that is 0; from 0.10.2 on with the time of the append."""
         manager = self._replica_manager
         partition = manager.find(topic_partition)
         if partition is not None and not codec:

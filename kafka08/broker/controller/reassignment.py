@@ -19,7 +19,7 @@ loses acknowledged messages.
 
 If the controller dies in between, assignment and request remain, so the next one continues. If the
 next one must refuse the request, because a broker has died, it first sends the assignment in
-ZooKeeper to the replicas, with the next leader epoch: step 2 may not have sent it, or step 4 may
+ZooKeeper to the replicas, with the next leader epoch: step 2 might not have sent it, or step 4 may
 have sent another. Source: onPartitionReassignment of kafka.controller.KafkaController 0.8.2.2.
 """
 

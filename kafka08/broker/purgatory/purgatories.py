@@ -3,7 +3,7 @@ of a partition completes.
 
     wake, wake_all       a change of the HW or of the leadership
     wake_fetches         an append, which alone completes no delayed produce
-    wake_followers       the same for followers alone
+    wake_followers       an append, for the fetches of followers alone
     follower_fetched     the fetch offsets of a follower
 
 Source: ReplicaManager.tryCompleteDelayedFetch and tryCompleteDelayedProduce 0.10.2.2, where one
@@ -58,14 +58,15 @@ class Purgatories:
         self.counted_produces.check_and_complete_all(topic_partitions)
 
     def wake_fetches(self, topic_partitions: Collection[TopicPartition]) -> None:
-        """The same after an append, which alone completes no delayed produce."""
+        """Complete the fetches that are satisfied after an append, which alone completes no delayed
+        produce."""
         if self.follower_fetches.count:
             self.wake_followers(topic_partitions)
         if self.fetches.count:
             self.fetches.check_and_complete_all(topic_partitions)
 
     def wake_followers(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """The same at the end of this turn, for followers alone."""
+        """Complete the fetches of followers that are satisfied, at the end of this turn."""
         if not self._grown:
             self._runtime.call_soon(self._complete_follower_fetches)
         self._grown.update(dict.fromkeys(topic_partitions))

@@ -40,7 +40,7 @@ class DelayedOperation:
         raise NotImplementedError
 
     def is_satisfied_by(self, key: Any) -> bool:
-        """The same after an event of `key` alone: the recorded state of other keys still holds, so
+        """Whether it can complete after an event of `key`: the state of other keys still holds, so
         an operation with many keys need not check all of them again."""
         return self.is_satisfied()
 

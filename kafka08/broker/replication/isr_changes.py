@@ -8,8 +8,8 @@ writes, up to BURST partitions together. The outcomes:
                   earlier, and its content is valid. If in a later one, the controller has made a
                   decision, and its LeaderAndIsr is in flight; nothing more is written until then.
                   A leader that was replaced stops leading at once: the request may never arrive
-    SessionLost   the outcome is unknown; written again until it is one of the above. The same after
-                  an unexpected exception
+    SessionLost   the outcome is unknown; written again until it is one of the above. An unexpected
+                  exception is handled alike
 
 Source: Partition.updateIsr and kafka.utils.ReplicationUtils 0.8.2.2.
 """

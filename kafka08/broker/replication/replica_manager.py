@@ -77,7 +77,7 @@ state_change_log = logging.getLogger("state.change.logger")
 
 class LeadershipListener(Protocol):
     """Called at leadership changes of one topic's partitions on this broker, after the change, in
-    the greenlet of the controller's request; may not switch."""
+    the greenlet of the controller's request; must not switch."""
 
     def on_leadership(self, partition: int) -> None:
         """This broker has become the leader of the partition, in a new epoch."""

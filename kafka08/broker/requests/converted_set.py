@@ -230,7 +230,7 @@ class DownConverter:
 
     def convert(self, found: LogSlice) -> DownConverted:
         """A slice in magic 0: itself if it has nothing newer, or no whole message; a set whose size
-        may not be known yet; or the bytes."""
+        might not be known yet; or the bytes."""
         if not found.size:
             return found
         if found.size <= min(SMALL_BYTES, self._room):

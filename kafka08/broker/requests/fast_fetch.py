@@ -151,12 +151,12 @@ class FastFetch:
     def _follow(
         self, payload: memoryview, link: RequestConnection, wanted: Wanted, ends: Ends
     ) -> ResponseFrame | Fallback | None:
-        """The same for a follower that waits for any number of bytes, as most do, and has nearly
-        everything.
+        """Handle the fetch of a follower that waits for any number of bytes, as most do, and has
+        nearly everything.
 
         It waits until the end of this turn even if there are some, if the fetch acknowledges a
-        produce: the next request of that producer mostly lies behind, and is appended in this
-        turn."""
+        produce: the next request of that producer is usually in the socket already, and is
+        appended in this turn."""
         high_watermarks, to_read, positions = ends
         reads = None
         if to_read and wanted.is_limited:

@@ -145,7 +145,7 @@ class Appended(NamedTuple):
     times_ms: list[int]
 
     def results(self) -> AppendResults:
-        """The same in the form of handlers.produce."""
+        """The appended sets in the form of handlers.produce."""
         return {
             tp: AppendResult(base_offset, end_offset, log_append_time_ms=time_ms)
             for tp, base_offset, end_offset, time_ms in zip(*self, strict=True)

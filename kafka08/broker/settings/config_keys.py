@@ -102,14 +102,16 @@ class BrokerKeys(KeysSince0_9):
     log_roll_ms: int | None = key(
         None, low=1, later={V0_9_0: {"high": LONG_MAX}}, doc="Segment age at which the log rolls."
     )
-    log_roll_hours: int = key(168, low=1, doc="The same in hours, if log.roll.ms is not set.")
+    log_roll_hours: int = key(168, low=1, doc="log.roll.ms in hours, used if that is not set.")
     log_roll_jitter_ms: int | None = key(
         None,
         low=0,
         later={V0_9_0: {"high": LONG_MAX}},
         doc="Largest random time by which a segment rolls earlier.",
     )
-    log_roll_jitter_hours: int = key(0, low=0, doc="The same in hours.")
+    log_roll_jitter_hours: int = key(
+        0, low=0, doc="log.roll.jitter.ms in hours, used if that is not set."
+    )
     log_retention_ms: int | None = key(
         None,
         low=1,
@@ -117,10 +119,16 @@ class BrokerKeys(KeysSince0_9):
         doc="Age at which a segment is deleted; from 0.9.0 on below 0: never.",
     )
     log_retention_minutes: int | None = key(
-        None, low=1, later={V0_9_0: {"low": -INT_MAX}}, doc="The same in minutes."
+        None,
+        low=1,
+        later={V0_9_0: {"low": -INT_MAX}},
+        doc="log.retention.ms in minutes, used if that is not set.",
     )
     log_retention_hours: int = key(
-        168, low=1, later={V0_9_0: {"low": -INT_MAX}}, doc="The same in hours, if neither is set."
+        168,
+        low=1,
+        later={V0_9_0: {"low": -INT_MAX}},
+        doc="log.retention.ms in hours, used if neither that nor log.retention.minutes is set.",
     )
     log_retention_bytes: int = key(
         -1,

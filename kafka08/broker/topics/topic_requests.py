@@ -39,7 +39,7 @@ ZooKeeper's limit, and a wrong count of a client must not cost the broker its me
 
 
 REQUEST_PARTITIONS_MAX: Final = 100_000
-"""The same for all topics of a request together, each of which takes 20 bytes."""
+"""The most partitions of all topics of a request together: each takes 20 bytes."""
 
 
 class KnownTopics:

@@ -43,7 +43,7 @@ class FetchedSet:
     data            the message set as received; the kernel reads it directly
     max_bytes       the size that was requested
     source          the broker, for errors
-    high_watermark  first offset that consumers may not see yet; -1 with an error
+    high_watermark  first offset that consumers must not see yet; -1 with an error
     error           why there are no messages; iterating raises it
     """
 

@@ -426,7 +426,7 @@ class PartitionFetcher:
 
     def _reset(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions that have passed their log's end, or whose position was deleted. A former
-        leader that does not know its successor yet has a shorter log: it may not decide, for the
+        leader that does not know its successor yet has a shorter log: it must not decide, for the
         group would consume and commit from the log start again. 0.8.2.2 lets it."""
         try:
             led = set(self._led_by([partition.topic_partition for partition in partitions]))

@@ -35,7 +35,7 @@ class OwnedPartition:
     fetch_bytes      the size to request: fetch.message.max.bytes, more for an oversize message
     held             no fetches until the stream has raised the error of the last one
     revoked          no longer owned: sets still on their way are dropped
-    high_watermark   the first offset that consumers may not see yet, at the last fetch; NO_OFFSET
+    high_watermark   the first offset that consumers must not see yet, at the last fetch; NO_OFFSET
                      before it
     outage           why it cannot be fetched, and since when
 

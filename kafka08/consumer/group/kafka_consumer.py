@@ -400,7 +400,7 @@ class KafkaConsumer(Closeable):
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, int]:
-        """The high watermark of each log: the first offset that consumers may not see yet."""
+        """The high watermark of each log: the first offset that consumers must not see yet."""
         wanted = parse_partitions(partitions)
         with self._use():
             return self._queries.end_offsets(wanted, timeout)

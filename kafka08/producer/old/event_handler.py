@@ -130,7 +130,7 @@ class EventHandler:
         return all_.at(legal), failures
 
     def _encoded_one_by_one(self, messages: Sequence[KeyedMessage]) -> tuple[Encoded, Failures]:
-        """The same if at least one message cannot be encoded.
+        """The messages that can be encoded, each alone, and the others with the reason.
 
         Source: DefaultEventHandler.serialize."""
         good: list[Encoded] = [Encoded.of((), self._encoder, self._key_encoder)]

@@ -61,6 +61,7 @@ class Driver:
             if key.data is None:
                 self._accept(now)
             elif key.data.number in self._connected:
+                # An earlier event of this round may have closed it.
                 if events & selectors.EVENT_WRITE:
                     self._send(key.data, b"")
                 if events & selectors.EVENT_READ:

@@ -146,7 +146,7 @@ def test_damaged_requests_never_break_the_server() -> None:
 
 
 def test_before_its_session_a_connection_holds_little(world: World) -> None:
-    """The first record may not be long, and a connection that sends none is closed in time."""
+    """The first record must not be long, and a connection that sends none is closed in time."""
     client = world.client()
     client.write(struct.pack(">i", HANDSHAKE_BYTES_MAX + 1))
     assert client.is_closed

@@ -6,7 +6,7 @@ Every module has two functions, listed in kafka08/broker/requests/dispatcher.py:
         -> Response | ResponseFrame | NoResponse
     refuse(request: SomeRequest, code: int) -> Response
 
-`handle` runs in the hub and may not switch: it reads and changes memory, appends to logs, and
+`handle` runs in the hub and must not switch: it reads and changes memory, appends to logs, and
 returns the response (a Response, or a frame in pieces, as Fetch does), or
 
     NoResponse.PARKED    `call.respond(response)` follows later, from the hub or a greenlet

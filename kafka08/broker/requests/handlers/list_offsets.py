@@ -51,7 +51,7 @@ UNPACKED_AT_ONCE_BYTES: Final = 128 << 10
 """The most bytes that the searches of one request unpack in the event loop: a connection may send
 64 in one turn. Those that need more take a thread."""
 SEARCHED_AT_ONCE_BYTES: Final = 1 << 20
-"""The same for the bytes of message files through which they go."""
+"""The most bytes of message files that the searches of one request read in the event loop."""
 SEARCHED_AT_LEAST_BYTES: Final = 8 << 10
 """The share of one search in a request with many: about two index intervals, which takes less time
 than a thread."""
@@ -166,5 +166,5 @@ def find(
         return found
 
     found = partition.log.offset_at_time(time_ms, run)
-    # 0.10: a consumer gets the message at the HW, which it may not read yet.
+    # 0.10: a consumer gets the message at the HW, which it must not read yet.
     return NOT_FOUND if found is None or found.offset > end else found

@@ -134,7 +134,7 @@ def outcome(
 
 
 def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
-    """The same for a parked call."""
+    """Respond to a parked call with these results."""
     response = outcome(request, results, call)
     if isinstance(response, ProduceResponse):
         call.respond(response)
