@@ -19,7 +19,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, Never, Self
 from weakref import WeakSet
 
@@ -65,13 +65,18 @@ class ProcessBound:
         _register_exit()
         return made
 
+    def _begin_finish(self) -> None:
+        """Called at the end of a program for all objects, before one is waited for in `_finish`:
+        begin to finish what would be lost. Must not wait."""
+
     def _finish(self, timeout: float) -> None:
         """Called at the end of a program, while threads still run: finish within `timeout` seconds
         what would be lost, and log what is lost."""
 
     def _drop(self) -> None:
-        """Called when nobody has the object any more: if it was not ended, warn (`warn_unclosed`)
-        and let its threads end. By the garbage collector, anywhere: it must take no lock."""
+        """Called when nobody has the object any more: if it was not ended, let its threads end, and
+        then warn (`warn_unclosed`, which raises where warnings are errors). By the garbage
+        collector, anywhere: it must take no lock."""
 
     def __del__(self) -> None:
         if not (self._is_inherited or self._is_simulated or sys.is_finalizing()):
@@ -205,13 +210,22 @@ def unusable(kind: Any) -> Any:
 
 def _give_up_all() -> None:
     """In a forked process."""
-    inherited = list(_bound)
+    inherited = _all_bound()
     _bound.clear()
     _exit_registered.clear()
     kinds = {type(one): unusable(type(one)) for one in inherited}
     for one in inherited:
-        one._abandon()
+        with suppress(AttributeError):  # another thread was making it
+            one._abandon()
         one.__class__ = kinds[type(one)]
+
+
+def _all_bound() -> list[ProcessBound]:
+    while True:
+        try:
+            return list(_bound)
+        except RuntimeError:  # another thread made one meanwhile
+            continue
 
 
 # -------------------------------------------------------------------- at the end of a program
@@ -235,9 +249,20 @@ def _register_exit() -> None:
 
 def _finish_all() -> None:
     give_up_at = time.monotonic() + EXIT_SECONDS
-    for one in list(_bound):
-        if not one._is_simulated:
-            one._finish(max(0.0, give_up_at - time.monotonic()))
+    ending = [one for one in _all_bound() if not one._is_simulated]
+    # All begin before one is waited for: its brokers may be gone, and those of the others are not.
+    for one in ending:
+        _guarded(one._begin_finish)
+    for one in ending:
+        _guarded(partial(one._finish, max(0.0, give_up_at - time.monotonic())))
+
+
+def _guarded(call: Callable[[], object]) -> None:
+    """Call it; its error keeps no other object from its end."""
+    try:
+        call()
+    except Exception:
+        logger.exception("Error at the end of the program")
 
 
 def in_forked_processes(call: Callable[[], object]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import copy
 import importlib
+import logging
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +15,9 @@ from types import ModuleType
 import pytest
 
 import kafka08
+from kafka08 import lifecycle
 from kafka08.lifecycle import Closeable, ProcessBound, unusable
+from kafka08.runtime.threads import THREADS
 from tests.forking import in_child
 
 SOURCE = Path(kafka08.__file__).parent
@@ -127,3 +131,83 @@ def test_every_bound_class_can_be_given_up() -> None:
                 if isinstance(kind, type) and issubclass(kind, ProcessBound) and is_concrete(kind):
                     one = kind.__new__(kind)
                     one.__class__ = unusable(kind)
+
+
+class Unfinished(ProcessBound):
+    """Whose `_abandon` fails, as that of an object that another thread is making."""
+
+    def _abandon(self) -> None:
+        self._part  # type: ignore[attr-defined]  # noqa: B018
+
+    def work(self) -> None:
+        pass
+
+
+def test_an_object_that_is_being_made_keeps_no_other_one_usable() -> None:
+    """A fork while another thread makes a client: all are given up, that one too."""
+    objects = [Unfinished() if number % 2 else Owner() for number in range(8)]
+    refused = in_child(lambda: [in_child_text(one) for one in objects])
+    assert refused.count("RuntimeError") == 8
+
+
+def in_child_text(one: Owner | Unfinished) -> str:
+    try:
+        return str(one.work())
+    except RuntimeError as error:
+        return f"RuntimeError: {error}"
+
+
+def test_objects_made_meanwhile_do_not_end_the_end() -> None:
+    """Threads go on at the end of a program, and make connections."""
+    kept = [Owner() for _ in range(200)]
+    is_over = threading.Event()
+
+    def make() -> None:
+        while not is_over.is_set():
+            kept.append(Owner())
+            kept.pop()
+
+    making = threading.Thread(target=make)
+    making.start()
+    try:
+        for _ in range(300):
+            assert len(lifecycle._all_bound()) >= 200
+    finally:
+        is_over.set()
+        making.join()
+
+
+class Ending(ProcessBound):
+    """Notes what is asked of it at the end of the program."""
+
+    def __init__(self, log: list[str], error: Exception | None = None) -> None:
+        self._log, self._error = log, error
+
+    def _begin_finish(self) -> None:
+        self._log.append("begin")
+
+    def _finish(self, timeout: float) -> None:
+        self._log.append("finish")
+        if self._error is not None:
+            raise self._error
+
+
+def test_all_begin_to_finish_before_one_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the error of one is logged: the others finish. (Producers whose brokers were gone took
+    the time of all, and the records of the others were lost.)"""
+    log: list[str] = []
+    ending = [Ending(log, OSError("broken")), Ending(log), Ending(log, OSError("broken"))]
+    monkeypatch.setattr(lifecycle, "_bound", ending)
+    with caplog.at_level(logging.ERROR):
+        lifecycle._finish_all()
+    assert log == ["begin"] * 3 + ["finish"] * 3
+    assert caplog.text.count("OSError: broken") == 2
+
+
+def test_forked_processes_draw_different_numbers() -> None:
+    """Two members that begin in the same millisecond would have one id."""
+    THREADS.random.random()
+    drawn = {in_child(lambda: THREADS.random.getrandbits(64)) for _ in range(3)}
+    assert len(drawn) == 3

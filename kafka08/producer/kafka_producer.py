@@ -293,8 +293,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
     def _drop(self) -> None:
         if hasattr(self, "_sender") and not self._accumulator.closed:
-            warn_unclosed(self)
             self._sender.end_soon()
+            warn_unclosed(self)
 
     def _abandon(self) -> None:
         self._routes.by_topic.clear()  # the kernel's `send` then leaves each record to ours

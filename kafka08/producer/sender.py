@@ -146,6 +146,7 @@ class Sender(ProcessBound):
         self.metrics = SenderMetrics()
         self._metadata_in_flight = False
         self._giving_up = False
+        self._is_finishing = False
         self._expire_at = 0.0
         self._unsent: list[ProducerRecord] = []
         self._task: Task | None = None
@@ -186,13 +187,17 @@ class Sender(ProcessBound):
         self._accumulator.closed = True
         self._network.wake_up()
 
-    def _finish(self, timeout: float) -> None:
+    def _begin_finish(self) -> None:
         if self.is_alive and self._accumulator.incomplete_count:
+            self._is_finishing = True
             self._accumulator.close()
-            if unsent := self.end(timeout):
-                logger.error(
-                    "The program ended without closing its KafkaProducer: %s", not_sent(unsent)
-                )
+            self._network.wake_up()
+
+    def _finish(self, timeout: float) -> None:
+        if self._is_finishing and (unsent := self.end(timeout)):
+            logger.error(
+                "The program ended without closing its KafkaProducer: %s", not_sent(unsent)
+            )
 
     # --------------------------------------------------------------------------------- rounds
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.lifecycle import in_forked_processes
 from kafka08.runtime.epoll import EpollPoller, has_epoll
 from kafka08.runtime.interface import Cancellable, ClientRuntime, Condition, Event, Lock, Task
 from kafka08.runtime.sockets import Connect, SocketConnecting, SocketPoller, connect_socket
@@ -123,3 +124,9 @@ class ThreadRuntime:
 
 THREADS: Final[ClientRuntime] = ThreadRuntime()
 """The default of all clients."""
+
+
+@in_forked_processes
+def _draw_anew() -> None:
+    """Else all children of a process would draw the same numbers, and make the same member ids."""
+    vars(THREADS).pop("random", None)

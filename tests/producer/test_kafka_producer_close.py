@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -213,4 +214,16 @@ def test_a_dropped_producer_ends_after_a_warning(cluster: TcpCluster) -> None:
     with pytest.warns(ResourceWarning, match="unclosed <KafkaProducer to"):
         gc.collect()
     assert future.result(SECONDS).offset == 0
-    until(lambda: threading.active_count() == threads)
+    until(lambda: threading.active_count() <= threads)
+
+
+def test_it_ends_also_where_warnings_are_errors(cluster: TcpCluster) -> None:
+    """As under `python -W error`: the warning, an exception then, kept its thread alive."""
+    producer = producer_on(cluster, linger_ms=60_000)
+    future = producer.send(ProducerRecord("t", b"v", partition=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ResourceWarning):
+            producer._drop()
+    assert future.result(SECONDS).offset == 0
+    until(lambda: not producer._sender.is_alive)

@@ -440,8 +440,8 @@ class KafkaConsumer(Closeable):
     def _drop(self) -> None:
         poller = getattr(self, "_poller", None)
         if poller is not None and not poller.is_closed:
-            warn_unclosed(self)
             end_dropped(partial(poller.close, CLOSE_TIMEOUT_S))
+            warn_unclosed(self)
 
     @contextmanager
     def _use(self, *partitions: TopicPartition) -> Iterator[None]:

@@ -139,6 +139,10 @@ class Producer(Closeable):
         config = self.config
         return f"<Producer to {config.metadata_broker_list}, {config.producer_type}{ended}>"
 
+    def _begin_finish(self) -> None:
+        if self._queue is not None:
+            self._queue.close(0)
+
     def _finish(self, timeout: float) -> None:
         if self._queue is not None and (lost := self._queue.close(timeout)):
             logger.error(
@@ -150,8 +154,8 @@ class Producer(Closeable):
     def _drop(self) -> None:
         queue = getattr(self, "_queue", None)
         if queue is not None and not queue.is_closed:
-            warn_unclosed(self)
             end_dropped(queue.close)
+            warn_unclosed(self)
 
     def _abandon(self) -> None:
         if self._queue is not None:
