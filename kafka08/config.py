@@ -17,7 +17,8 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_type_hints
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_args, get_type_hints
 
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
@@ -110,7 +111,8 @@ class Config:
 
     unknown: dict[str, str]
     given: frozenset[str]
-    """The keys that were set, under any of their names."""
+    """The keys that were set, under any of their names; not those that were given None in place of
+    their default."""
 
     def __init_subclass__(cls) -> None:
         keys = dict(cls.KEYS)
@@ -124,8 +126,10 @@ class Config:
             for name, hint in get_type_hints(cls).items()
             if name.replace("_", ".") in keys
         }
+        cls._never_none = {n for n, hint in cls._types.items() if NoneType not in get_args(hint)}
 
     _types: ClassVar[dict[str, Any]] = {}
+    _never_none: ClassVar[set[str]] = set()
 
     def __init__(self, properties: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
         self._check_keywords(keywords)
@@ -135,7 +139,9 @@ class Config:
             if alias in given:
                 given.setdefault(name, given[alias])
                 del given[alias]
-        values: dict[str, Any] = {}
+        for name in [n for n, value in given.items() if value is None and n in self._never_none]:
+            del given[name]  # as in other clients: the default
+        values: dict[str, Any] = {"given": frozenset(given)}
         keys, exact = self.keys_for(given), self.is_exact(given)
         for keyword in keywords:
             declared = keys.get(keyword.replace("_", "."))
@@ -156,8 +162,6 @@ class Config:
             for name, value in sorted(given.items())
             if not name.startswith(self.IGNORED_PREFIXES)
         }
-        spelled = {*(properties or {}), *(name.replace("_", ".") for name in keywords)}
-        values["given"] = frozenset(self.ALIASES.get(name, name) for name in spelled)
         self.__dict__.update(values)
         self._less_safe  # noqa: B018 - raises
         self.validate()
@@ -169,9 +173,10 @@ class Config:
         if config is None:
             return cls(**keywords)
         if not isinstance(config, cls):
+            topics = "; topics go to its methods" if isinstance(config, str) else ""
             raise ConfigError(
                 f"{client}: {config!r} is not a {cls.__name__}: pass {cls.__name__}({{...}}) or "
-                "keywords"
+                f"keywords{topics}"
             )
         if keywords:
             raise ConfigError(f"give the {client} a configuration or keywords, not both")

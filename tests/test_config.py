@@ -177,6 +177,15 @@ def test_an_alias_is_a_keyword_too() -> None:
     assert "/a" == Sample(group_id="g", log_dir="/a").log_dirs
 
 
+def test_none_is_the_default_of_a_key_that_has_no_none() -> None:
+    """Other clients have it as the default of many keys: kafka-python's group_id=None, say."""
+    assert Sample(group_id="g", storage=None, log_dir=None) == Sample(group_id="g")
+    assert Sample({"group.id": "g", "ratio": None}).given == {"group.id"}
+    assert Sample(group_id="g", consumer_id=None).given == {"group.id", "consumer.id"}
+    with pytest.raises(ConfigError, match=r"Missing required property 'group\.id'"):
+        Sample(group_id=None)
+
+
 def test_an_unknown_key_of_a_mapping_warns_with_the_nearest_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

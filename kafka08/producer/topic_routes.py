@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from operator import index
 from typing import Final
 
 from kafka08.client.metadata import ClusterMetadata
@@ -84,14 +85,16 @@ class TopicRoutes:
 
     def find_queue(self, route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
         """The queue of a partition; asks for new metadata once if the topic has no such partition,
-        for it may have grown. UnknownTopicOrPartition; TypeError for a number that is no int."""
-        if not isinstance(partition, int):
-            raise TypeError(f"a partition must be an int, not {partition!r}")
+        for it may have grown. UnknownTopicOrPartition; TypeError for what is no whole number."""
+        try:
+            partition = index(partition)
+        except TypeError:
+            raise TypeError(f"a partition must be an int, not {partition!r}") from None
         try:
             return queue_of(route, topic, partition)
         except UnknownTopicOrPartition:
             self._refresh(topic)
-            return queue_of(self.by_topic[topic], topic, partition)
+            return queue_of(self.by_topic.get(topic, route), topic, partition)
 
     def _await(self, topic: str, version: int) -> TopicRoute:
         """The route of `topic` as soon as a response after `version` has it."""

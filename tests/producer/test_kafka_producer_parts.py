@@ -283,6 +283,25 @@ def test_a_type_is_taken_or_refused_whatever_the_clock(
     assert cluster.messages(T1)[is_open:] == sent
 
 
+class Whole:
+    """A whole number of another library, as numpy.int32."""
+
+    def __index__(self) -> int:
+        return 1
+
+
+def test_any_whole_number_is_a_partition(cluster: TcpCluster) -> None:
+    """Partitioners that compute with numpy return its numbers."""
+    one: Any = Whole()
+    with KafkaProducer(config_on(cluster), partitioner=lambda *_: one) as producer:
+        producer.send(ProducerRecord("t", b"1")).result(SECONDS)
+        producer.send(ProducerRecord("t", b"2", partition=one)).result(SECONDS)
+    with producer_on(cluster) as producer:
+        producer.send(ProducerRecord("t", b"3", partition=one)).result(SECONDS)
+        producer.send_many("t", [b"4"], partition=one).result(SECONDS)
+    assert values(cluster, T1) == [b"1", b"2", b"3", b"4"]
+
+
 def test_other_arguments_than_a_record_say_what_send_takes(cluster: TcpCluster) -> None:
     """Those of other libraries: a topic and a value, a dict of keys, a partition as text."""
     with producer_on(cluster) as producer:
