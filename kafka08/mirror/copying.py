@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Final, Protocol
 
 from kafka08.client.metadata import PartitionInfo
@@ -20,6 +21,7 @@ from kafka08.errors import (
     ConsumerTimeout,
     KafkaError,
     ProducerClosed,
+    RequestTimeout,
     TopicMissing,
     UnknownTopicOrPartition,
 )
@@ -90,7 +92,7 @@ class StreamCopier:
         self._owns = owns
         self._missing: dict[object, tuple[float, KafkaError]] = {}
         """Topic, or with keep_partitions partition → (monotonic time until which the target is
-        believed not to have it, its error)."""
+        believed not to have it, its error, without a traceback: that would keep a batch)."""
 
     def run(self) -> None:
         """Return when stopped, with every batch acknowledged. Raises Interrupted if the last one
@@ -133,9 +135,10 @@ class StreamCopier:
                 )
                 return
             failures = self._send(batch, todo, values, keys, singly=singly)
-            failures = [(some, self._told(batch, error)) for some, error in failures]
+            if any(isinstance(error, UnknownTopicOrPartition) for _, error in failures):
+                failures = self._told(batch, failures)
             for error in (error for _, error in failures if is_missing(error)):
-                self._missing[target] = (time.monotonic() + MISSING_FOR_S, error)
+                self._missing[target] = (time.monotonic() + MISSING_FOR_S, copy(error))
             outcome = judge(len(todo), failures, share_order)
             self._handle_outcome(batch, todo, outcome)
             singly = singly or outcome.singly
@@ -183,13 +186,22 @@ class StreamCopier:
                 raise Interrupted from failure
         return failures
 
-    def _told(self, batch: MessageBatch, error: KafkaError) -> KafkaError:
-        """The error; TopicMissing for a partition that the target's metadata has not. A leader that
-        has just started calls its own partitions unknown too, and soon knows them."""
-        if not (self._settings.keep_partitions and isinstance(error, UnknownTopicOrPartition)):
-            return error
-        known = {info.partition for info in self._target.partitions_for(batch.topic)}
-        return error if batch.partition in known else TopicMissing(str(error))
+    def _told(self, batch: MessageBatch, failures: Failures) -> Failures:
+        """The failures; of unknown partitions TopicMissing, if the target's metadata has no such
+        partition, or has had no such topic for max.block.ms. A leader that has just started calls
+        its own partitions unknown too, and soon knows them."""
+        missing: KafkaError | None = None
+        try:
+            known = {info.partition for info in self._target.partitions_for(batch.topic)}
+        except (RequestTimeout, UnknownTopicOrPartition) as error:
+            missing = error
+        else:
+            if self._settings.keep_partitions and batch.partition not in known:
+                missing = TopicMissing(f"{batch.topic_partition}: the target has no such partition")
+        return [
+            (some, missing if missing and isinstance(error, UnknownTopicOrPartition) else error)
+            for some, error in failures
+        ]
 
     def _handle_outcome(self, batch: MessageBatch, places: Sequence[int], outcome: Outcome) -> None:
         """Give up refused messages, and wait before others are sent again."""

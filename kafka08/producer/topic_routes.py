@@ -148,6 +148,9 @@ class TopicRoutes:
         with self._accumulator.lock:
             for topic, info in cluster.topics.items():
                 if not info.partitions:
+                    if info.error is UnknownTopicOrPartition:
+                        # Deleted, or not known to this broker yet: the next record waits for it.
+                        self.by_topic.pop(topic, None)
                     continue
                 queues = [
                     self._accumulator.queue(TopicPartition(topic, p.partition))

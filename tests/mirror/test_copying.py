@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -79,7 +81,9 @@ class FakeTarget:
         return Outcome(next(self._responses, ()))
 
     def partitions_for(self, topic: str) -> Sequence[PartitionInfo]:
-        """The target has one partition of each topic."""
+        """The target has one partition of each topic, and no topic `deleted`."""
+        if topic == "deleted":
+            raise TopicMissing(f"no metadata of topic {topic}")
         return [PartitionInfo(0, 0, (0,), (0,))]
 
 
@@ -220,6 +224,42 @@ def test_the_order_of_a_kept_partition_is_that_of_all_its_messages() -> None:
     batch = batch_of((b"a", b"1"), (b"b", b"2"), (b"c", b"3"))
     log, _ = run([batch], [([1], PASSES)], settings=MirrorSettings(keep_partitions=True))
     assert [b"2", b"3"] == log[2][3]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("keep_partitions", [False, True])
+def test_a_topic_that_is_deleted_at_the_target_stops_no_other(keep_partitions: bool) -> None:
+    """The leaders call its partitions unknown, and then the metadata has it no more. (The mirror
+    sent that batch again for ever, or ended with the error of the look-up.)"""
+    gone, good = batch_of((b"a", b"1"), topic="deleted"), batch_of((b"c", b"3"), topic="good")
+    unknown = UnknownTopicOrPartition("[deleted,1]")
+    settings = MirrorSettings(on_failure=OnFailure.SKIP, keep_partitions=keep_partitions)
+    _, counts = run([gone, good], [([0], unknown)], settings=settings)
+    assert (counts.messages, counts.skipped) == (1, 1)
+
+
+def test_an_error_that_is_kept_keeps_no_batch() -> None:
+    """That of a missing topic is remembered for a minute: by its traceback it kept the messages of
+    each such topic, for good."""
+
+    class Messages(list[bytes]):
+        pass
+
+    def failed(messages: Messages) -> TopicMissing:
+        try:
+            raise TopicMissing(f"{len(messages)} messages")
+        except TopicMissing as error:
+            return error
+
+    messages = Messages([b"1"])
+    lost, error = weakref.ref(messages), failed(messages)
+    settings = MirrorSettings(on_failure=OnFailure.SKIP)
+    target, none = FakeTarget([], [([0], error)]), cast("Any", None)
+    copier = StreamCopier(none, target, settings, MirrorStats(), none, owned)
+    copier.copy(batch_of((b"a", b"1")))
+    del messages, error, target._responses
+    gc.collect()
+    assert lost() is None
+    assert copier._missing
 
 
 @pytest.mark.parametrize("keep_partitions", [False, True])

@@ -1,10 +1,12 @@
-"""A KafkaProducer forgets a topic that it has not written to for five minutes: to ask for its
-metadata would create it again after its deletion."""
+"""What a KafkaProducer forgets. A topic that it has not written to for five minutes: to ask for its
+metadata would create it again after its deletion. And the partitions of one that brokers do not
+know any more."""
 
 from __future__ import annotations
 
 import pytest
 
+from kafka08.errors import TopicMissing
 from kafka08.producer import KafkaProducer, ProducerRecord, sender
 from kafka08.protocol.metadata import MetadataRequest
 from tests.producer.producers import SECONDS, T0, U0, producer_on, values
@@ -56,3 +58,23 @@ def test_a_record_whose_topic_is_forgotten_meanwhile_is_sent(cluster: TcpCluster
         queue.leader = None
         future = producer._append(queue, None, b"2", None, -1)
         assert future.result(SECONDS).offset == 1
+
+
+def test_a_deleted_topic_is_missing_like_one_that_never_was(
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records used to go to the leaders that it had, each to be refused; now they wait for
+    metadata, as Java's do, and for the topic if it is created again. Other topics go on."""
+    monkeypatch.setattr(sender, "TOPIC_EXPIRY_S", 300.0)
+    with producer_on(cluster, max_block_ms=200) as producer:
+        producer.send(ProducerRecord("t", b"1", partition=0)).result(SECONDS)
+        producer.send(ProducerRecord("u", b"2", partition=0)).result(SECONDS)
+        leaders = {tp: cluster.leaders.pop(tp) for tp in [*cluster.leaders] if tp.topic == "t"}
+        ask_for_metadata(producer, cluster)
+        until(lambda: "t" not in producer._routes.by_topic)
+        with pytest.raises(TopicMissing, match="no metadata of topic t within 200 ms"):
+            producer.send(ProducerRecord("t", b"lost", partition=0)).result(SECONDS)
+        producer.send(ProducerRecord("u", b"3", partition=0)).result(SECONDS)
+        cluster.leaders.update(leaders)
+        producer.send(ProducerRecord("t", b"4", partition=0)).result(SECONDS)
+    assert values(cluster, T0) == [b"1", b"4"]
