@@ -111,8 +111,7 @@ class ReadOptions:
     def topic_filter(self) -> Callable[[str], bool]:
         """Whether a topic of this name may be read."""
         if isinstance(self.subscription, TopicPattern):
-            matches = self.subscription.compiled().fullmatch
-            return lambda topic: matches(topic) is not None
+            return self.subscription.compiled().fullmatch
         if isinstance(self.subscription, Topics):
             return frozenset(self.subscription.names).__contains__
         partitions = self.subscription.partitions if self.subscription else self.ranges or ()

@@ -145,6 +145,22 @@ def test_assignment_and_pattern() -> None:
     assert not pattern.compiled().fullmatch("a-web.log")
 
 
+@pytest.mark.parametrize(
+    ("subscribed", "is_read"),
+    [
+        ({"subscribePattern": "web.*"}, True),
+        ({"subscribePattern": "logs"}, False),
+        ({"subscribe": "web"}, True),
+        ({"subscribe": "logs,webs"}, False),
+        ({"assign": '{"web":[0]}'}, True),
+    ],
+)
+def test_which_topics_a_read_may_read(subscribed: dict[str, str], is_read: bool) -> None:
+    """Only leaders of such topics are asked for their versions."""
+    given = {"kafka.bootstrap.servers": "h:1", **subscribed}
+    assert parse_read_options(given).topic_filter()("web") == is_read
+
+
 def test_cluster_and_settings() -> None:
     """kafka.* keys have 0.8's names; max.partition.fetch.bytes is an alias."""
     parsed = parse(
