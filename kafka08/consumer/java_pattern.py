@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from kafka08.consumer.pattern_matcher import (
@@ -22,7 +23,6 @@ from kafka08.consumer.pattern_matcher import (
     LookAhead,
     Matcher,
     Node,
-    PatternTooLarge,
     Repeat,
 )
 from kafka08.errors import ConfigError
@@ -58,15 +58,14 @@ _REFUSED_ESCAPES: Final = {
 _REPEAT: Final = re.compile(r"\{(\d+)(,(\d*))?\}")
 
 
+@lru_cache(maxsize=32)
 def compile_java_pattern(pattern: str) -> Matcher:
-    """A matcher of the same topic names (use `fullmatch`).
+    """A matcher of the same topic names (use `fullmatch`). Members of a group have one pattern as a
+    rule, and tools ask for it again and again: so those used last are kept, with their steps.
 
     ConfigError names the pattern, the construct and its position when it is not understood.
     """
-    try:
-        return Matcher(_Parser(pattern).parse())
-    except PatternTooLarge as error:
-        raise ConfigError(f"topic pattern {pattern!r}: {error}") from None
+    return Matcher(_Parser(pattern).parse(), pattern)
 
 
 class _Group:

@@ -19,10 +19,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from kafka08.errors import ConfigError
+
 STATES_MAX: Final = 20_000
 """The largest automaton: a white list of some hundred names has 10,000 states."""
-KEPT_MAX: Final = 200_000
+KEPT_MAX: Final = 50_000
 """The most states in all sets that are kept."""
+WORK_MAX: Final = 1_000_000
+WORK_FOR_NAME: Final = 10_000
+"""Steps of states that a matcher may take: WORK_MAX at once, and as many more for each name. A
+second of CPU, and a hundredth for each name: steps that are kept count for nothing, so that an
+honest pattern needs far less. `.{0,9000}x` would take four seconds for each name."""
 WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 Anchor: TypeAlias = Literal["^", "$", "A", "z", "b", "B"]
@@ -68,10 +75,6 @@ class LookAhead:
 
 
 Node: TypeAlias = Char | At | Choice | Repeat | LookAhead
-
-
-class PatternTooLarge(ValueError):
-    """The automaton would have more than STATES_MAX states."""
 
 
 class _Edge(NamedTuple):
@@ -122,9 +125,10 @@ class _Set:
 
 
 class Matcher:
-    """The automaton of a pattern. ValueError: PatternTooLarge."""
+    """The automaton of a pattern; `text` is for errors. ConfigError for one that is too large."""
 
-    def __init__(self, pattern: Choice) -> None:
+    def __init__(self, pattern: Choice, text: str) -> None:
+        self._text = text
         self._level: list[int] = []
         """By state: that of the look-ahead it belongs to. Inner ones have lower levels."""
         self._levels = 0
@@ -139,9 +143,11 @@ class Matcher:
         self._after_end = _Set(frozenset({self._end}))
         self._sets: dict[frozenset[int], _Set] = {}
         self._kept = 0
+        self._work_left = WORK_MAX
 
     def fullmatch(self, text: str) -> bool:
-        """Whether the pattern matches the whole text."""
+        """Whether the pattern matches the whole text. ConfigError if that takes too long."""
+        self._work_left = min(self._work_left + WORK_FOR_NAME, WORK_MAX)
         here = self._after_end
         asks_left, last = self._asks_left, len(text) - 1
         for place in range(len(text), -1, -1):
@@ -170,7 +176,8 @@ class Matcher:
         return found
 
     def _forget(self) -> None:
-        for one in (self._after_end, *self._sets.values()):
+        # `list` at once: matchers are shared, and another thread may add a set.
+        for one in (self._after_end, *list(self._sets.values())):
             one.steps.clear()
         self._sets.clear()
         self._kept = 0
@@ -181,7 +188,9 @@ class Matcher:
         work: list[list[int]] = [[end] for end in self._ends] + [[]]
         if position.right:
             for state in after:
-                for matches, reader in self._reads.get(state, ()):
+                readers = self._reads.get(state, ())
+                self._spend(1 + len(readers))
+                for matches, reader in readers:
                     if matches(position.right):
                         work[self._level[reader]].append(reader)
         else:
@@ -192,13 +201,23 @@ class Matcher:
                 if state in found:
                     continue
                 found.add(state)
-                for edge in self._edges.get(state, ()):
+                edges = self._edges.get(state, ())
+                self._spend(1 + len(edges))
+                for edge in edges:
                     if edge.anchor is not None and not position.holds(edge.anchor):
                         continue
                     if edge.look is not None and (edge.look[0] in found) == edge.look[1]:
                         continue
                     of_level.append(edge.state)
         return frozenset(found)
+
+    def _refusal(self, why: str) -> ConfigError:
+        return ConfigError(f"topic pattern {self._text!r} {why}; write a simpler one")
+
+    def _spend(self, steps: int) -> None:
+        self._work_left -= steps
+        if self._work_left < 0:
+            raise self._refusal("takes too long: it has too many ways to match a name")
 
     def _compile_level(self, choice: Choice) -> tuple[int, int]:
         """First and last state of the pattern or of a look-ahead, whose level is the next one when
@@ -214,7 +233,7 @@ class Matcher:
 
     def _new(self) -> int:
         if len(self._level) >= STATES_MAX:
-            raise PatternTooLarge(f"it is too large: it has more than {STATES_MAX} states")
+            raise self._refusal(f"is too large: it has more than {STATES_MAX} states")
         self._level.append(-1)
         return len(self._level) - 1
 

@@ -32,6 +32,7 @@ class TopicFilter:
         self._compiled = compile_java_pattern(self.regex)
 
     def matches(self, topic: str) -> bool:
+        """ConfigError if the pattern takes too long."""
         return self._compiled.fullmatch(topic)
 
     def allows(self, topic: str, *, exclude_internal_topics: bool = True) -> bool:

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08.consumer import pattern_matcher
 from kafka08.consumer.java_pattern import compile_java_pattern
+from kafka08.consumer.subscription import Whitelist
 from kafka08.errors import ConfigError
 from tests.cpu_speed import slowdown
 
@@ -139,6 +141,32 @@ def test_no_pattern_takes_long(pattern: str) -> None:
     began = time.process_time()
     assert not compiled.fullmatch("a" * 249)
     assert time.process_time() - began < 2 * slowdown()
+
+
+@pytest.mark.parametrize("pattern", ["(.?){4000}x", "((.?){99}){60}x", ".?" * 4000 + "x"])
+def test_a_pattern_that_takes_too_long_is_an_error(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each took seconds for every name that it had not seen: a member's held up all that look at
+    its group. The error has the pattern."""
+    monkeypatch.setattr(pattern_matcher, "WORK_MAX", 100_000)
+    with pytest.raises(ConfigError, match=re.escape(f"{pattern!r} takes too long")):
+        Whitelist(pattern).matches("a" * 248 + "x")
+
+
+def test_a_long_list_of_names_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are many names that it has not seen. As a white list, and as topics that are left out."""
+    monkeypatch.setattr(pattern_matcher, "WORK_MAX", 100_000)
+    names = "|".join(f"service-{number}.events" for number in range(100))
+    for pattern in (names, f"(?!{names}).*"):
+        matches = compile_java_pattern(pattern).fullmatch
+        found = [matches(f"service-{number}.events") for number in range(500)]
+        assert found == [(number < 100) == (pattern == names) for number in range(500)]
+
+
+def test_members_with_one_pattern_share_its_automaton() -> None:
+    """A tool asks each member for its topics again and again, and one of 300 names takes 20 ms."""
+    assert compile_java_pattern("logs.*") is compile_java_pattern("logs.*")
 
 
 def test_the_automaton_is_bounded() -> None:
