@@ -14,6 +14,7 @@ from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.moves import (
     Moves,
     MoveStatus,
+    cancelled,
     check_exist,
     check_moves,
     format_moves,
@@ -46,14 +47,16 @@ from kafka08.topic_config import check_names, override_texts, parse_topic_config
 from kafka08.topic_name import colliding, deletion_fault_of, fault_of, max_length_at
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import Create, Set
+from kafka08.zk.operations import Create, Delete, Set
 from kafka08.zk.store import ClusterStore
 
 ZOOKEEPER_TIMEOUT_MS = 10_000
 """For the connection and for the session."""
 _POLL_SECONDS = 0.02
 CONFIG_ROUNDS = 20
-"""How often a change of overrides is made again because another tool was faster."""
+"""How often a change of overrides, or of a reassignment, is made again because another tool, or the
+controller, was faster."""
+_ROUND_SECONDS = 0.2
 
 Assignment = Mapping[int, Sequence[int]]
 
@@ -380,7 +383,7 @@ class AdminClient(Closeable):
             raise AdminError(
                 f"A partition reassignment is in progress of {some_of(moved)}: its old and new "
                 "replicas are assigned together until it ends; wait for that (kafka08 partition "
-                "reassign --plan FILE --verify)"
+                "reassign --plan FILE --verify), or end it (--cancel)"
             )
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> Moves:
@@ -400,6 +403,41 @@ class AdminClient(Closeable):
         check_moves(moves)
         check_exist(moves, self.assigned(moves))
         self._request(paths.REASSIGN_PARTITIONS, format_moves(moves), "A partition reassignment")
+
+    def cancelled_moves(self) -> Moves:
+        """Where the partitions of the reassignment in progress stay if it is cancelled: see
+        `moves.cancelled`. AdminError if there is none."""
+        requested = self._store.reassignments()
+        states = self._store.leader_and_isr(requested)
+        in_sync = {tp: state.isr for tp, state in states.items()}
+        found = cancelled(requested, self.assigned(requested), in_sync, self.live_brokers())
+        if not found:
+            raise AdminError("No partition reassignment is in progress that could be cancelled")
+        return found
+
+    def cancel_moves(self, moves: Moves) -> None:
+        """Have partitions that are being moved go to these replicas instead; `move_statuses` shows
+        their progress. AdminError for one that is not being moved, or no longer.
+
+        A controller does not look again at a move that it has begun. So in one transaction the
+        request is changed, on condition of its version, and /controller removed: the broker that
+        becomes the controller then reads the request."""
+        check_moves(moves)
+        path = paths.REASSIGN_PARTITIONS
+        for _ in range(CONFIG_ROUNDS):
+            node = self._zk.get_or_none(path)
+            requested = {} if node is None else nodes.decode_reassignment(node.data)
+            if node is None or not moves.keys() <= requested.keys():
+                ended = sorted(moves.keys() - requested.keys())
+                raise AdminError(f"{some_of(ended)}: no reassignment is in progress (any more)")
+            text = format_moves({**requested, **moves})
+            try:
+                self._zk.multi([Set(path, text, node.version), Delete(paths.CONTROLLER)])
+            except (BadVersion, NoNode):  # it went on meanwhile, or a controller is being elected
+                self._runtime.sleep(_ROUND_SECONDS)
+            else:
+                return
+        raise AdminError("the reassignment or the controller changes all the time; try again")
 
     def move_statuses(self, moves: Moves) -> dict[TopicPartition, MoveStatus]:
         """The status of each move, sorted."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -92,6 +92,24 @@ def check_exist(wanted: Iterable[TopicPartition], existing: Container[TopicParti
     """NoSuchTopicOrPartition, with all of `wanted` that are not among the `existing`."""
     if absent := sorted(tp for tp in wanted if tp not in existing):
         raise NoSuchTopicOrPartition(f"There is no partition {', '.join(map(str, absent))}")
+
+
+def cancelled(
+    requested: Moves,
+    current: Moves,
+    in_sync: Mapping[TopicPartition, Collection[int]],
+    live: Collection[int],
+) -> Moves:
+    """Where partitions that are being moved (to `requested`) stay instead: at the replicas that the
+    move would take away, and for the rest of as many as it requested at those in sync. Which of the
+    new replicas they had before, nothing tells."""
+    stay: dict[TopicPartition, tuple[int, ...]] = {}
+    for tp, new in requested.items():
+        leaving = [r for r in current.get(tp, ()) if r not in new and r in live]
+        synced = [r for r in new if r in in_sync.get(tp, ()) and r in live]
+        if kept := [*leaving, *synced[: max(0, len(new) - len(leaving))]]:
+            stay[tp] = tuple(kept)
+    return stay
 
 
 def absent_brokers(moves: Moves, current: Moves, registered: Sequence[int]) -> list[str]:

@@ -71,6 +71,11 @@ def partition() -> None:
 @rack_option
 @click.option("--execute", is_flag=True, help="Move; without it the plan is only shown.")
 @click.option("--verify", is_flag=True, help="Show the status of the moves in --plan.")
+@click.option(
+    "--cancel",
+    is_flag=True,
+    help="End the moves in progress: their partitions stay where they were, or as --plan says.",
+)
 @click.option("--wait", is_flag=True, help="With --execute: show progress until all are done.")
 @json_option("One JSON object: the plan, or with --verify or --wait the status of the moves.")
 @zookeeper_option
@@ -82,6 +87,7 @@ def reassign(
     rack_aware: bool,
     execute: bool,
     verify: bool,
+    cancel: bool,
     wait: bool,
     as_json: bool,
     zookeeper: str,
@@ -89,28 +95,33 @@ def reassign(
     """Move partitions: by a plan file, or by a plan made for topics and brokers.
 
     Shows the current and the proposed assignment, each as a file for --plan; the first one undoes
-    the move. --verify exits 1 if a move failed.
+    the move. --verify exits 1 if a move failed. --cancel makes a broker the controller again.
     """
     has_topics = bool(topics) or topics_file is not None
-    if (plan_file is None) == (brokers is None) or (plan_file is not None and has_topics):
+    if cancel and (has_topics or brokers is not None or verify):
+        raise click.UsageError("--cancel goes with --plan, --execute and --wait.")
+    if not cancel and (
+        (plan_file is None) == (brokers is None) or (plan_file is not None and has_topics)
+    ):
         raise click.UsageError("Give either --plan, or --brokers with --topic or --topics-file.")
     if verify and (execute or plan_file is None):
         raise click.UsageError("--verify needs the --plan that was executed, and nothing else.")
     if wait and not execute:
         raise click.UsageError("--wait needs --execute.")
     with AdminClient(zookeeper) as admin:
-        moves = (
-            parsed(plan_file, parse_moves)
-            if plan_file is not None
-            else admin.plan_moves(
-                named(topics, topics_file), broker_ids(brokers or ""), rack_aware=rack_aware
-            )
-        )
+        if plan_file is not None:
+            moves = parsed(plan_file, parse_moves)
+        elif cancel:
+            moves = admin.cancelled_moves()
+        else:
+            wanted = named(topics, topics_file)
+            moves = admin.plan_moves(wanted, broker_ids(brokers or ""), rack_aware=rack_aware)
         if verify:
             sys.exit(show_statuses(admin.move_statuses(moves), as_json))
         current = admin.assigned(moves)
         check_exist(moves, current)
-        admin.check_not_moved({tp.topic for tp in moves})
+        if not cancel:
+            admin.check_not_moved({tp.topic for tp in moves})
         absent = absent_brokers(moves, current, admin.live_brokers())
         if execute and absent:
             raise AdminError(
@@ -119,7 +130,7 @@ def reassign(
         if not as_json:
             show_plan(current, moves)
         if execute:
-            admin.move_partitions(moves)
+            (admin.cancel_moves if cancel else admin.move_partitions)(moves)
         if as_json and not wait:
             plan = {"current": current, "proposed": moves}
             texts = {name: json.loads(format_moves(what)) for name, what in plan.items()}
@@ -127,9 +138,11 @@ def reassign(
         if not execute:
             for sentence in absent:
                 click.echo(f"WARNING: {sentence}", err=True)
-            click.echo("Nothing was changed; --execute starts the moves.", err=True)
+            does = "ends" if cancel else "starts"
+            click.echo(f"Nothing was changed; --execute {does} the moves.", err=True)
             return
-        click.echo(f"Successfully started reassignment of {len(moves)} partitions.", err=as_json)
+        did = "Cancelled the" if cancel else "Successfully started"
+        click.echo(f"{did} reassignment of {len(moves)} partitions.", err=as_json)
         if wait:
             sys.exit(show_progress(admin, moves, as_json))
 

@@ -10,6 +10,7 @@ import pytest
 from kafka08.admin import MoveStatus
 from kafka08.admin.moves import (
     absent_brokers,
+    cancelled,
     format_moves,
     parse_elections,
     parse_moves,
@@ -85,6 +86,31 @@ def test_a_plan_keeps_each_topics_replication_factor() -> None:
         plan_moves(current, [3, 3], random.Random(1))
     with pytest.raises(AdminError, match="empty has no partitions to move"):
         plan_moves({"empty": {}}, [3], random.Random(1))
+
+
+@pytest.mark.parametrize(
+    ("current", "new", "isr", "live", "stay"),
+    [
+        ((3, 4, 1, 2), (3, 4), (1, 2), (1, 2, 3, 4), (1, 2)),
+        ((3, 2, 1), (3, 2), (1, 2), (1, 2, 3), (1, 2)),
+        ((3, 2, 1), (3, 2), (1, 2), (1, 2), (1, 2)),
+        ((3, 4, 1, 2), (3, 4), (1, 3), (1, 3, 4), (1, 3)),
+        ((3, 1), (3,), (1,), (1, 3), (1,)),
+        ((3, 1, 2), (3,), (1, 2), (1, 2, 3), (1, 2)),
+        ((3, 1), (3,), (1,), (3,), None),
+    ],
+)
+def test_where_a_cancelled_move_leaves_a_partition(
+    current: tuple[int, ...],
+    new: tuple[int, ...],
+    isr: tuple[int, ...],
+    live: tuple[int, ...],
+    stay: tuple[int, ...] | None,
+) -> None:
+    """At the replicas that it was to leave, while they live; the rest of as many as it was to have
+    are in sync. A partition without any is left out."""
+    found = cancelled({T0: new}, {T0: current}, {T0: isr}, live)
+    assert found == ({} if stay is None else {T0: stay})
 
 
 def test_each_absent_broker_is_reported_once() -> None:

@@ -16,8 +16,8 @@ from kafka08.admin.moves import (
     parse_moves,
     parse_topics,
 )
-from kafka08.structs import Broker, TopicPartition
-from kafka08.zk import paths
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
 from kafka08.zk.store import ClusterStore
 from tests.cli.conftest import Commands, Inspector
 
@@ -123,9 +123,33 @@ def test_a_move_that_is_refused_is_not_reported_as_executed(
     assert "A partition reassignment is in progress" in done.err
 
 
+def test_a_move_is_cancelled_by_its_request(kafka08: Commands, lifeless: ClusterStore) -> None:
+    """Shown first. Then the request has the replicas that the partition keeps, and the controller,
+    which does not look at it again, is replaced: both or neither."""
+    lifeless.register_broker(Broker(1, "h", 9092), timestamp_ms=0)
+    lifeless.create_topic("t", {0: [3, 1]}, {})
+    state = nodes.encode_leader_and_isr(LeaderAndIsr(1, 0, (1,), 0, 1))
+    lifeless.zk.create(paths.partition_state("t", 0), state)
+    lifeless.zk.create(paths.REASSIGN_PARTITIONS, format_moves({TopicPartition("t", 0): (3,)}))
+    lifeless.zk.create(paths.CONTROLLER, '{"version":1,"brokerid":1,"timestamp":"1"}')
+    at = ("--cancel", "--json", "--zookeeper", f"{lifeless.zk.hosts}{lifeless.zk.chroot}")
+    for more in ((), ("--execute",)):
+        done = kafka08.refused("partition", "reassign", *at, *more)
+        shown = json.loads(done.out)
+        assert (0, bool(more)) == (done.code, shown["executed"])
+        assert shown["proposed"]["partitions"][0]["replicas"] == [1]
+        assert lifeless.reassignments() == {TopicPartition("t", 0): (1,) if more else (3,)}
+        assert lifeless.zk.exists(paths.CONTROLLER) == (not more)
+    lifeless.zk.delete(paths.REASSIGN_PARTITIONS)
+    done = kafka08.refused("partition", "reassign", *at)
+    assert (1, True) == (done.code, "No partition reassignment is in progress" in done.err)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("--cancel", "--topic", "t", "--brokers", "1"), "--cancel goes with --plan"),
+        (("--cancel", "--verify", "--plan", "plan.json"), "--cancel goes with --plan"),
         (("--plan", "plan.json", "--topic", "t", "--execute"), "Give either --plan, or --brokers"),
         (("--plan", "plan.json", "--topics-file", "plan.json"), "Give either --plan, or --brokers"),
         (("--plan", "plan.json", "--wait", "--json"), "--wait needs --execute."),

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from kafka08.admin import AdminClient
 from kafka08.broker.controller import term
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_balance import imbalanced
+from kafka08.errors import AdminError
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
@@ -202,6 +204,32 @@ class TestReassignment:
         assert dict.fromkeys(numbers, (3, 2)) == cluster.store.assignment("t")
         for number in numbers:
             cluster.wait_for_state("t", number, 3, (2, 3))
+
+    def test_a_cancelled_move_ends_where_it_began(self, cluster: Cluster) -> None:
+        """A move whose target never catches up, as after its death: the partition keeps the
+        replicas that it had, under one request and the next term of the controller, and the target
+        deletes what it has."""
+        cluster.broker(1)
+        cluster.broker(2)
+        three = cluster.broker(3)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        reassign(cluster, t=(3, 2))
+        await_assignment(cluster, 3, 2, 1)
+        admin = AdminClient(zk=cluster.zk)
+        with pytest.raises(AdminError, match=r"\[u,0\]: no reassignment is in progress"):
+            admin.cancel_moves({TopicPartition("u", 0): (1,)})
+
+        back = admin.cancelled_moves()
+        assert back == {TP: (1, 2)}
+        admin.cancel_moves(back)
+        await_assignment(cluster, 1, 2)
+        await_end(cluster)
+        assert set(cluster.wait_for_state("t", 0, 1, (1, 2)).isr) == {1, 2}
+        three.wait_for(StopReplicaRequest, 2)
+        with pytest.raises(AdminError, match="No partition reassignment is in progress"):
+            admin.cancelled_moves()
 
     def test_a_move_back_waits_until_the_replica_is_deleted(self, cluster: Cluster) -> None:
         """A replica that still has to delete its log is not added again before it has responded:
