@@ -137,7 +137,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "exporter": {"client", "consumer", "observe", "producer"},
     "pages": {"admin", "client", "consumer", "doctor", "exporter", "groups", "observe"},
-    "otel": {"consumer", "producer"},
+    "otel": {"client", "consumer", "producer"},
     "embedded": {
         "zk",
         "admin",

@@ -4,17 +4,19 @@ conventions for messaging and Kafka."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, get_tracer
 
+from kafka08.client.metadata import PartitionInfo
 from kafka08.consumer.group.committer import Offsets
 from kafka08.consumer.group.interceptors import Message
 from kafka08.errors import KafkaError
 from kafka08.lifecycle import Closeable
 from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
 from kafka08.producer.batch import Callback
-from kafka08.producer.future import RecordFuture
+from kafka08.producer.future import BatchFuture, RecordFuture
 from kafka08.structs import NO_OFFSET
 
 SCOPE: Final = "kafka08"
@@ -38,9 +40,10 @@ def attributes_of(topic: str, operation: str, operation_type: str) -> dict[str, 
 
 
 class TracedProducer(Closeable):
-    """Sends through `producer`, and closes it. The span of a record lasts from `send` to its
-    acknowledgement or error, and is a child of the caller's span. An interceptor cannot do that:
-    an acknowledgement does not identify its record.
+    """A KafkaProducer whose sends have spans. It sends through `producer`, and closes it. A span,
+    of a record or of all records of one call, lasts from the call to the last acknowledgement or
+    error, and is a child of the caller's span. An interceptor cannot do that: an acknowledgement
+    does not identify its record.
 
     tracer   None: from the application's tracer provider
     """
@@ -49,19 +52,70 @@ class TracedProducer(Closeable):
         self.producer = producer
         self._tracer = tracer or get_tracer(SCOPE)
 
-    def close(self) -> None:
-        self.producer.close()
+    def close(self, timeout: float | None = None) -> None:
+        """Like KafkaProducer.close."""
+        self.producer.close(timeout)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Like KafkaProducer.flush."""
+        self.producer.flush(timeout)
+
+    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """Like KafkaProducer.partitions_for."""
+        return self.producer.partitions_for(topic)
 
     def metrics(self) -> dict[str, dict[str, float]]:
+        """Like KafkaProducer.metrics."""
         return self.producer.metrics()
+
+    def send_many(
+        self,
+        topic: str,
+        values: Sequence[Any],
+        keys: Sequence[Any] | None = None,
+        *,
+        partition: int | None = None,
+        timestamps: Sequence[int | None] | None = None,
+    ) -> BatchFuture:
+        """Like KafkaProducer.send_many; one span for all records."""
+        return self._sent(
+            topic,
+            len(values),
+            lambda: self.producer.send_many(
+                topic, values, keys, partition=partition, timestamps=timestamps
+            ),
+        )
+
+    def send_columns(self, topic: str, table: Any, *, partition: int | None = None) -> BatchFuture:
+        """Like KafkaProducer.send_columns; one span for all records."""
+        return self._sent(
+            topic,
+            table.num_rows,
+            lambda: self.producer.send_columns(topic, table, partition=partition),
+        )
+
+    def _sent(self, topic: str, count: int, send: Callable[[], BatchFuture]) -> BatchFuture:
+        span = self._span(topic)
+        span.set_attribute(COUNT, count)
+        try:
+            future = send()
+        except BaseException as error:
+            fail(span, error)
+            span.end()
+            raise
+        future.add_done_callback(lambda done: end(span, None, done.exception(0)))
+        return future
+
+    def _span(self, topic: str) -> Span:
+        return self._tracer.start_span(
+            f"send {topic}",
+            kind=SpanKind.PRODUCER,
+            attributes=attributes_of(topic, "send", "send"),
+        )
 
     def send(self, record: ProducerRecord, callback: Callback | None = None) -> RecordFuture:
         """Like KafkaProducer.send."""
-        span = self._tracer.start_span(
-            f"send {record.topic}",
-            kind=SpanKind.PRODUCER,
-            attributes=attributes_of(record.topic, "send", "send"),
-        )
+        span = self._span(record.topic)
 
         def on_completion(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             end(span, metadata, error)
@@ -77,7 +131,7 @@ class TracedProducer(Closeable):
 
 
 def end(span: Span, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-    """End the span of a record with its result."""
+    """End the span of a record, or of many (`metadata` None), with its result."""
     if metadata is not None:
         span.set_attribute(PARTITION, str(metadata.partition))
         if metadata.offset != NO_OFFSET:

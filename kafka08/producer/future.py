@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import KafkaError
 from kafka08.producer.batch import RecordBatch, first_late
 from kafka08.producer.record import RecordMetadata
 from kafka08.structs import NO_OFFSET, TopicPartition
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class RecordFuture(kernel.MessageRef):
@@ -45,6 +48,11 @@ class RecordFuture(kernel.MessageRef):
         """Call `callback(self)` in the sender's thread once it is done, or at once if it is done.
         What the callback raises is logged; in the caller's thread, errors only."""
         self.owner.when_done(lambda: callback(self))
+
+    def as_concurrent_future(self) -> Future[RecordMetadata]:
+        """One of concurrent.futures with the same result, for `asyncio.wrap_future` and
+        `concurrent.futures.wait`. Cancelling it does nothing: the record is sent already."""
+        return _concurrent(self)
 
     def __repr__(self) -> str:
         batch, index = self.owner, self.index
@@ -108,6 +116,40 @@ class BatchFuture:
         if late is not None:
             raise _unknown(late)
         return [(s.places, s.batch.error) for s in self._stretches if s.batch.error is not None]
+
+    def add_done_callback(self, callback: Callable[[BatchFuture], Any]) -> None:
+        """Call `callback(self)` once all are done, as RecordFuture does."""
+        batches = [stretch.batch for stretch in self._stretches]
+        left = iter(range(1, len(batches)))  # an iterator counts without a lock
+
+        def one_is_done() -> None:
+            if next(left, None) is None:
+                callback(self)
+
+        for batch in batches:
+            batch.when_done(one_is_done)
+        if not batches:
+            callback(self)
+
+    def as_concurrent_future(self) -> Future[list[Stored]]:
+        """As RecordFuture's."""
+        return _concurrent(self)
+
+
+def _concurrent(future: Any) -> Future[Any]:
+    from concurrent.futures import Future  # few programs need it
+
+    made: Future[Any] = Future()
+    made.set_running_or_notify_cancel()
+
+    def resolve(done: Any) -> None:
+        if (error := done.exception(0)) is None:
+            made.set_result(done.result(0))
+        else:
+            made.set_exception(error)
+
+    future.add_done_callback(resolve)
+    return made
 
 
 def _unknown(batch: RecordBatch) -> TimeoutError:

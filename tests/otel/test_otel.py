@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -16,7 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError, RecordTooLarge
-from kafka08.otel import TracedProducer, TracingInterceptor, observe
+from kafka08.otel import TracedProducer, TracingInterceptor, metering, observe
 from kafka08.otel.tracing import end
 from kafka08.producer import (
     KafkaProducer,
@@ -130,25 +133,85 @@ def test_polls_and_commits_have_spans(cluster: EmbeddedCluster) -> None:
     assert total >= 2
 
 
-def test_metrics_are_instruments(cluster: EmbeddedCluster) -> None:
-    """Of all topics without an attribute, of one with it; what comes later is seen too."""
-    reader = InMemoryMetricReader()
-    meter = MeterProvider([reader]).get_meter("test")
-    traces = Traces()
-    with traced(cluster, traces) as producer:
-        producer.send(ProducerRecord("pages", b"x")).result(10)
-        observe("kafka.producer", producer.metrics, meter)
-        producer.send(ProducerRecord("pages", b"x")).result(10)
-        data = reader.get_metrics_data()
-    assert data is not None
-    found = {
-        (metric.name, tuple(sorted((point.attributes or {}).items()))): point.value
-        for resource in data.resource_metrics
+def points(reader: InMemoryMetricReader) -> dict[tuple[str, frozenset[tuple[str, Any]]], float]:
+    """(name, attributes) → value, of all points of a collection."""
+    data = reader.get_metrics_data()
+    return {
+        (metric.name, frozenset((point.attributes or {}).items())): point.value
+        for resource in (data.resource_metrics if data else ())
         for scope in resource.scope_metrics
         for metric in scope.metrics
         for point in metric.data.data_points
         if isinstance(point, NumberDataPoint)
     }
-    assert 2.0 == found["kafka.producer.record_send_total", ()]
-    assert 2.0 == found["kafka.producer.record_send_total", (("topic", "pages"),)]
-    assert found["kafka.producer.buffer_total_bytes", ()] > 0
+
+
+def test_metrics_are_instruments(cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of topics are not points of the total's, which a sum would count twice; what comes
+    later is seen too."""
+    monkeypatch.setattr(metering, "FRESH_S", 0.0)
+    reader = InMemoryMetricReader()
+    meter = MeterProvider([reader]).get_meter("test")
+    traces = Traces()
+    with traced(cluster, traces) as producer:
+        observe("kafka.producer", producer.metrics, meter)
+        for _ in range(2):
+            producer.send(ProducerRecord("pages", b"x")).result(10)
+        found = points(reader)
+    of_client = ("messaging.client.id", "producer")
+    total = {key: value for key, value in found.items() if key[0].endswith(".record_send_total")}
+    assert total == {
+        ("kafka.producer.record_send_total", frozenset([of_client])): 2.0,
+        ("kafka.producer.topic.record_send_total", frozenset([of_client, ("topic", "pages")])): 2.0,
+    }
+    assert found["kafka.producer.buffer_total_bytes", frozenset([of_client])] > 0
+
+
+def test_clients_of_one_prefix_are_told_apart(cluster: EmbeddedCluster) -> None:
+    """By their client.id, else by a number; one that is dropped is observed no more, and its thread
+    ends. (Two producers were points of one gauge with the same attributes: one was lost.)"""
+    reader = InMemoryMetricReader()
+    meter = MeterProvider([reader]).get_meter("test")
+    made = [
+        KafkaProducer(bootstrap_servers=cluster.bootstrap, client_id=name)
+        for name in ("orders", "orders", "")
+    ]
+    for producer in made:
+        observe("kafka.producer", producer.metrics, meter)
+
+    def clients() -> set[str]:
+        found = (dict(attributes) for name, attributes in points(reader) if "buffer_total" in name)
+        return {attributes["messaging.client.id"] for attributes in found}
+
+    assert clients() == {"orders", "orders-2", "producer"}
+    threads = threading.active_count()
+    made.pop(0)
+    del producer
+    with pytest.warns(ResourceWarning, match="unclosed <KafkaProducer"):
+        gc.collect()
+    until(lambda: threading.active_count() < threads)
+    assert clients() == {"orders-2", "producer"}
+    for producer in made:
+        producer.close()
+
+
+def test_many_records_have_one_span(cluster: EmbeddedCluster) -> None:
+    """Until the last of them is acknowledged, also where they go to several partitions; with the
+    error if one fails."""
+    traces = Traces()
+    with traced(cluster, traces) as producer:
+        future = producer.send_many("pages", [b"x"] * 9, [b"%d" % n for n in range(9)])
+        assert sum(len(stored.places) for stored in future.result(10)) == 9
+        until(lambda: traces.named("send pages"))
+        [span] = traces.named("send pages")
+        assert span.attributes is not None
+        assert span.attributes["messaging.batch.message_count"] == 9
+        with pytest.raises(RecordTooLarge):
+            producer.send_many("pages", [b"x" * 10_000]).result(10)
+        with pytest.raises(ValueError, match="1 keys for 2 values"):
+            producer.send_many("pages", [b"x", b"y"], [b"k"])
+        producer.flush(10)
+        assert len(producer.partitions_for("pages")) == 2
+        producer.close(10)
+    codes = [span.status.status_code for span in traces.named("send pages")]
+    assert codes == [StatusCode.UNSET, StatusCode.ERROR, StatusCode.ERROR]
