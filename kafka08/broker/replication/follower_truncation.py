@@ -255,6 +255,9 @@ class FollowerTruncation:
             _clamp(followed)
         else:
             followed.search, followed.unsettled = search, search.start
+            # The proof must outlive the search: if it is interrupted, the leader may have the
+            # former HW by then, and everything below that would count as compared.
+            followed.partition.high_watermark = search.lowest
         logger.warning(
             "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
             "latest offset %d",
