@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Final
 
 WARNING: Final = (
@@ -16,4 +17,7 @@ NOT_LOOPBACK: Final = (
 
 def is_loopback(host: str) -> bool:
     """Whether it is an address of this machine for itself, or the name of one."""
-    return host in {"localhost", "::1"} or host.startswith("127.")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # another name may be that of any machine, also `127.0.0.1.example.org`
+        return host == "localhost"
