@@ -1,8 +1,8 @@
-"""Fixtures that several rooms use: one ZooKeeper for the run, a chroot for each test.
+"""Fixtures that several packages use: one ZooKeeper for the run, a chroot for each test.
 
-`scripts/test` runs two workers of pytest-xdist. The tests of a room stay together on one of them,
-because they share what is slow to start, a cluster for instance. So do rooms that take the same
-ports.
+`scripts/test` runs two workers of pytest-xdist. The tests of a package stay together on one of
+them, because they share what is slow to start, a cluster for instance. So do packages that take
+the same ports.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TESTS = Path(__file__).parent
 SAME_WORKER = {"docs": "cli"}
 """Both run `kafka08 up`, which takes 2181 and 9092 where they are free."""
 LONGEST_FIRST = ("interop", "cli", "integration", "compose", "embedded", "migration")
-"""The rooms that take longest, so that neither worker is left with one at the end."""
+"""The packages that take longest, so that neither worker is left with one at the end."""
 MOST_RERUNS = 3
 NEEDS_SPARK = {"spark", "brokers"}
 """Fixtures of tests/spark that start a Spark session, or clusters to read from one."""
@@ -114,8 +114,8 @@ def place_of(item: pytest.Item) -> int:
     tier = tier_named_by(item.nodeid)
     if tier is not None:
         return next(n for n, name in enumerate(tier.tests) if item.nodeid.startswith(name))
-    room = group_of(item.nodeid).partition("/")[0]
-    return LONGEST_FIRST.index(room) if room in LONGEST_FIRST else len(LONGEST_FIRST)
+    package = group_of(item.nodeid).partition("/")[0]
+    return LONGEST_FIRST.index(package) if package in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -136,26 +136,26 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    return Rooms(config, log)
+    return Packages(config, log)
 
 
-class Rooms(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Gives a worker a whole room when it is about to run out of tests."""
+class Packages(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Gives a worker a whole package when it is about to run out of tests."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
 
 
 def group_of(nodeid: str) -> str:
-    """The tests that stay together: a room, or a file of a tier other than `test`."""
-    room, _, rest = nodeid.removeprefix("tests/").partition("/")
-    if room == "spark":
+    """The tests that stay together: a package, or a file of a tier other than `test`."""
+    package, _, rest = nodeid.removeprefix("tests/").partition("/")
+    if package == "spark":
         # One worker has the brokers of the JVM, the other ours.
-        return f"{room}/{'jvm' if '[jvm' in rest else 'ours'}"
-    if room == "interop" or (room != "cli" and tier_named_by(nodeid) is not None):
+        return f"{package}/{'jvm' if '[jvm' in rest else 'ours'}"
+    if package == "interop" or (package != "cli" and tier_named_by(nodeid) is not None):
         # Module by module: none needs what another has started.
-        return f"{room}/{rest.partition('::')[0]}"
-    return SAME_WORKER.get(room, room)
+        return f"{package}/{rest.partition('::')[0]}"
+    return SAME_WORKER.get(package, package)
 
 
 @pytest.fixture(autouse=True)

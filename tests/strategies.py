@@ -1,4 +1,4 @@
-"""Hypothesis strategies that several rooms share."""
+"""Hypothesis strategies that several packages share."""
 
 from __future__ import annotations
 

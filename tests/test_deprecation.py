@@ -58,8 +58,8 @@ def test_the_package_itself_uses_the_new_names() -> None:
     assert ["r.read("] == former_reads("with Watch(a, b=None) as r:\n    r.read()")
     files = [
         path
-        for room in ("kafka08", "benchmarks", "scripts", "examples")
-        for path in (ROOT / room).rglob("*.py")
+        for directory in ("kafka08", "benchmarks", "scripts", "examples")
+        for path in (ROOT / directory).rglob("*.py")
     ]
     assert {} == {str(path): found for path in files if (found := former_reads(path.read_text()))}
 

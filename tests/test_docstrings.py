@@ -65,8 +65,8 @@ def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     """A reader need not guess what a docstring is about."""
     others = (
         path
-        for room in ("benchmarks", "scripts", "examples")
-        for path in (ROOT / room).rglob("*.py")
+        for directory in ("benchmarks", "scripts", "examples")
+        for path in (ROOT / directory).rglob("*.py")
     )
     headless = [
         f"{path}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"

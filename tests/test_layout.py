@@ -1,4 +1,4 @@
-"""The rooms of ARCHITECTURE.md as a test: who may import whom, and what only its home may use.
+"""The packages of ARCHITECTURE.md as a test: who may import whom, and what only its home may use.
 
 A failure names the file, the import and the rule. Change the table only together with
 ARCHITECTURE.md, and with a reason.
@@ -161,8 +161,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": {"kernel", "admin", "client", "consumer", "embedded", "migration", "producer", "spark"},
     "cli": {"*"},
 }
-"""Room → rooms (or modules) it may import, besides itself and COMMON. A room in another (`a.b`)
-may also import what `a` may, and the files that lie beside it."""
+"""Package → packages (or modules) it may import, besides itself and COMMON. A package in another
+(`a.b`) may also import what `a` may, and the files that lie beside it."""
 
 HOMES: dict[str, tuple[str, ...]] = {
     "gevent": ("kafka08/runtime/greenlets.py", "kafka08/runtime/green_stream.py"),
@@ -183,7 +183,7 @@ take the place of the real one."""
 IN_ANY_WORLD = ("broker", "network", "client", "producer", "consumer", "zk", "admin", "migration",
                 "observe", "groups", "log", "protocol", "doctor",
                 "exporter", "pages")  # fmt: skip
-"""The rooms that this holds for."""
+"""The packages that this holds for."""
 REAL_WORLD_DOORS = (
     "kafka08/broker/process/main.py",
     # What a real ZooKeeper's port says, for an error.
@@ -205,7 +205,7 @@ FILE_METHODS = {
 NOT_PATHS = {"disk", "zk", "runtime", "connection", "self"}
 """Others with methods of these names: a variable or attribute so called, with or without "_"."""
 ON_ANY_DISK = ("log", "broker", "network")
-"""The rooms that this holds for."""
+"""The packages that this holds for."""
 GREENLETS = "kafka08.runtime.greenlets"
 """Only the entry point of a broker makes that Runtime: an import of it imports gevent."""
 
@@ -265,60 +265,60 @@ def imports(path: Path, *, for_types: bool = True) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{node.module}.{alias.name}"
 
 
-def room_of(path: Path) -> str | None:
+def package_of(path: Path) -> str | None:
     parts = path.relative_to(ROOT).parts
     return parts[1] if parts[0] == "kafka08" and len(parts) > 2 else None
 
 
-def inner_room_of(path: Path) -> str | None:
-    """The innermost room of MAY_IMPORT that has the file."""
+def inner_package_of(path: Path) -> str | None:
+    """The innermost package of MAY_IMPORT that has the file."""
     inner = ".".join(path.relative_to(ROOT).parts[1:3])
-    return inner if inner in MAY_IMPORT else room_of(path)
+    return inner if inner in MAY_IMPORT else package_of(path)
 
 
-def rooms_imported(path: Path) -> Iterator[tuple[int, str, str]]:
-    """(line, name, the entry of MAY_IMPORT that allows it) of each import from another room."""
-    room, inner = room_of(path), inner_room_of(path)
+def packages_imported(path: Path) -> Iterator[tuple[int, str, str]]:
+    """(line, name, the entry of MAY_IMPORT that allows it) of each import from another package."""
+    package, inner = package_of(path), inner_package_of(path)
     for line, name in imports(path):
         parts = name.split(".")
         if parts[0] != "kafka08" or len(parts) == 1 or parts[1] in {"__version__"} | COMMON:
             continue
         module = ".".join(parts[1:3])
-        if parts[1] == room:
+        if parts[1] == package:
             if module in MAY_IMPORT and module != inner and path.name != "__init__.py":
                 yield line, name, module
         else:
-            yield line, name, module if module in MAY_IMPORT.get(room or "", ()) else parts[1]
+            yield line, name, module if module in MAY_IMPORT.get(package or "", ()) else parts[1]
 
 
 @in_turn("path", sources())
 def test_no_import_crosses_a_wall(path: Path) -> None:
-    """A room imports only what its row of MAY_IMPORT allows."""
-    room, inner = room_of(path), inner_room_of(path)
-    if room is None or inner is None:
+    """A package imports only what its row of MAY_IMPORT allows."""
+    package, inner = package_of(path), inner_package_of(path)
+    if package is None or inner is None:
         return
-    allowed = MAY_IMPORT[room] | MAY_IMPORT[inner]
-    for line, name, entry in rooms_imported(path):
+    allowed = MAY_IMPORT[package] | MAY_IMPORT[inner]
+    for line, name, entry in packages_imported(path):
         assert entry in allowed or "*" in allowed, (
             f"{path.relative_to(ROOT)}:{line} imports {name}, but {inner} may import only "
             f"{', '.join(sorted(allowed | COMMON))}"
         )
 
 
-@in_turn("room", MAY_IMPORT)
-def test_no_unused_permission(room: str) -> None:
-    """Each import that a row of MAY_IMPORT permits occurs in the room."""
+@in_turn("package", MAY_IMPORT)
+def test_no_unused_permission(package: str) -> None:
+    """Each import that a row of MAY_IMPORT permits occurs in the package."""
     used = {
         entry
         for path in sources()
-        if room in {room_of(path), inner_room_of(path)}
-        for *_, entry in rooms_imported(path)
+        if package in {package_of(path), inner_package_of(path)}
+        for *_, entry in packages_imported(path)
     }
-    assert not MAY_IMPORT[room] - used - {"*"}, f"{room} may import what it does not"
+    assert not MAY_IMPORT[package] - used - {"*"}, f"{package} may import what it does not"
 
 
 def test_no_circle() -> None:
-    """Rooms that import each other, directly or through others, would be one room."""
+    """Packages that import each other, directly or through others, would be one package."""
     tuple(TopologicalSorter(MAY_IMPORT).static_order())
 
 
@@ -327,44 +327,44 @@ def drawn(number: int) -> dict[str, set[str]]:
     page = (ROOT / "ARCHITECTURE.md").read_text()
     chart = re.findall(r"```mermaid\nflowchart TB\n(.*?)```", page, re.DOTALL)[number]
     lines = [line.strip().split(" --> ") for line in chart.splitlines()]
-    return {room: set(targets.split(" & ")) for room, targets in lines}
+    return {package: set(targets.split(" & ")) for package, targets in lines}
 
 
-def without_detours(rooms: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The arrows that no path over other rooms replaces."""
+def without_detours(packages: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The arrows that no path over other packages replaces."""
 
-    def reached(room: str) -> set[str]:
-        return rooms[room].union(*(reached(other) for other in rooms[room]))
+    def reached(package: str) -> set[str]:
+        return packages[package].union(*(reached(other) for other in packages[package]))
 
     shortest = {
-        room: targets - set().union(*(reached(other) for other in targets))
-        for room, targets in rooms.items()
+        package: targets - set().union(*(reached(other) for other in targets))
+        for package, targets in packages.items()
     }
-    return {room: targets for room, targets in shortest.items() if targets}
+    return {package: targets for package, targets in shortest.items() if targets}
 
 
 def test_the_page_draws_the_packages() -> None:
     """The first picture of ARCHITECTURE.md has the arrows of MAY_IMPORT, without detours."""
-    rooms = {
-        room: {entry.split(".")[0] for entry in allowed} - {room, "*"}
-        for room, allowed in MAY_IMPORT.items()
-        if "." not in room
+    packages = {
+        package: {entry.split(".")[0] for entry in allowed} - {package, "*"}
+        for package, allowed in MAY_IMPORT.items()
+        if "." not in package
     }
-    assert without_detours(rooms) == drawn(0)
+    assert without_detours(packages) == drawn(0)
 
 
 def test_the_page_draws_the_rooms_of_the_broker() -> None:
     """The second picture of ARCHITECTURE.md has the arrows between them, without detours."""
-    rooms = {
-        room.removeprefix("broker."): {entry.removeprefix("broker.") for entry in allowed}
-        for room, allowed in MAY_IMPORT.items()
-        if room.startswith("broker.")
+    packages = {
+        package.removeprefix("broker."): {entry.removeprefix("broker.") for entry in allowed}
+        for package, allowed in MAY_IMPORT.items()
+        if package.startswith("broker.")
     }
-    assert without_detours(rooms) == drawn(1)
+    assert without_detours(packages) == drawn(1)
 
 
 def test_a_package_of_rooms_has_no_other_files() -> None:
-    """Each file of the broker is in one of its rooms."""
+    """Each file of the broker is in one of its packages."""
     assert ["__init__.py"] == [path.name for path in (ROOT / "kafka08/broker").glob("*.py")]
 
 
@@ -392,7 +392,7 @@ def test_libraries_stay_in_their_homes(path: Path) -> None:
 def test_the_world_is_met_through_a_runtime(path: Path) -> None:
     """Brokers and clients take time, chance, threads and sockets from their Runtime."""
     relative = str(path.relative_to(ROOT))
-    if room_of(path) not in IN_ANY_WORLD or relative in REAL_WORLD_DOORS:
+    if package_of(path) not in IN_ANY_WORLD or relative in REAL_WORLD_DOORS:
         return
     for line, name in imports(path, for_types=False):
         assert name.split(".")[0] not in REAL_WORLD, (
@@ -408,7 +408,7 @@ def test_files_are_met_through_a_disk(path: Path) -> None:
     """Brokers and logs take files from their Disk: no `open`, no `os`, no method of a Path that
     asks the system."""
     relative = str(path.relative_to(ROOT))
-    if room_of(path) not in ON_ANY_DISK or relative in REAL_WORLD_DOORS:
+    if package_of(path) not in ON_ANY_DISK or relative in REAL_WORLD_DOORS:
         return
     for line, name in imports(path, for_types=False):
         assert name.split(".")[0] not in FILE_MODULES | {"os"}, (

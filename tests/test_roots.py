@@ -12,7 +12,7 @@ from pathlib import Path
 import kafka08
 
 SOURCE = Path(kafka08.__file__).parent
-ROOMS = (
+PACKAGES = (
     "broker",
     "network",
     "runtime",
@@ -108,7 +108,7 @@ ROOTS = {
     "runtime/greenlets.py GeventRuntime.every spawn": "the series goes on",
 }
 """Where it begins → what an unexpected exception there comes to. Who adds a place makes sure of its
-line, with a test in the room's own tests."""
+line, with a test in the package's own tests."""
 
 
 def starts(node: ast.AST, scope: tuple[str, ...] = ()) -> Iterator[str]:
@@ -127,14 +127,14 @@ def test_every_root_is_listed() -> None:
     """A new one needs a guard, and a line in ROOTS that says what it does."""
     found = {
         f"{file.relative_to(SOURCE)} {start}"
-        for room in ROOMS
-        for file in (SOURCE / room).rglob("*.py")
+        for package in PACKAGES
+        for file in (SOURCE / package).rglob("*.py")
         for start in starts(ast.parse(file.read_text(encoding="utf-8")))
     }
     assert set(ROOTS) == found
 
 
-HALTING_ROOMS = ("broker", "network", "runtime")
+HALTING_PACKAGES = ("broker", "network", "runtime")
 BROAD = frozenset({"Exception", "BaseException", "KafkaError"})
 PASSES_ON = frozenset(
     {"uncaught", "fail", "_failed", "on_error", "refusal", "_refused", "complete"}
@@ -195,8 +195,8 @@ def test_no_handler_swallows_a_storage_error() -> None:
     must not answer as if it had not."""
     found = {
         f"{file.relative_to(SOURCE)} {function}"
-        for room in HALTING_ROOMS
-        for file in (SOURCE / room).rglob("*.py")
+        for package in HALTING_PACKAGES
+        for file in (SOURCE / package).rglob("*.py")
         for function in swallowing(ast.parse(file.read_text(encoding="utf-8")))
     }
     assert set(NO_DISK) == found

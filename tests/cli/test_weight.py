@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("pyspark", "pyarrow", "rich", "gevent", "prometheus_client", "hypothesis")
-CLIENT_ROOMS = (
+CLIENT_PACKAGES = (
     *("admin", "client", "consumer", "doctor", "exporter", "groups", "migration", "mirror"),
     *("producer", "protocol", "zk"),
 )
@@ -72,14 +72,14 @@ def test_imports_load_nothing_heavy(module: str) -> None:
     assert not loaded.intersection(HEAVY)
 
 
-def test_no_module_of_a_client_room_imports_gevent() -> None:
+def test_no_module_of_a_client_package_imports_gevent() -> None:
     """No client package imports gevent, directly or through others: gevent turns the GIL of a
     free-threaded Python on again, and the plain install does not have it."""
     program = (
         "import importlib, json, pkgutil, sys\n"
         "importers = []\n"
-        f"for room in {CLIENT_ROOMS}:\n"
-        "    package = importlib.import_module('kafka08.' + room)\n"
+        f"for name in {CLIENT_PACKAGES}:\n"
+        "    package = importlib.import_module('kafka08.' + name)\n"
         "    for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
         "        importlib.import_module(found.name)\n"
         "        if not importers and {'gevent', 'greenlet'} & set(sys.modules):\n"
@@ -89,7 +89,7 @@ def test_no_module_of_a_client_room_imports_gevent() -> None:
     assert json.loads(run("-c", program)) == []
 
 
-def test_help_does_not_load_the_rooms() -> None:
+def test_help_does_not_load_the_packages() -> None:
     """`kafka08 --help` lists the commands without importing them."""
     program = (
         "import json, sys\n"
@@ -98,5 +98,5 @@ def test_help_does_not_load_the_rooms() -> None:
         "print(json.dumps(list(sys.modules)))"
     )
     loaded = json.loads(run("-c", program).splitlines()[-1])
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("kafka08.")}
-    assert not rooms.intersection({"admin", "broker", "client", "consumer", "log", "zk", "spark"})
+    found = {name.split(".")[1] for name in loaded if name.startswith("kafka08.")}
+    assert not found.intersection({"admin", "broker", "client", "consumer", "log", "zk", "spark"})

@@ -31,10 +31,10 @@ def test_every_key_is_explained() -> None:
         assert not bare, f"{kind.__name__}: {bare}"
 
 
-@pytest.mark.parametrize("room", list(CONFIGURATIONS))
-def test_type_checkers_know_every_keyword(room: str) -> None:
+@pytest.mark.parametrize("package", list(CONFIGURATIONS))
+def test_type_checkers_know_every_keyword(package: str) -> None:
     """Run scripts/configuration after a change to a key."""
-    assert path_of(room).read_text() == module(room)
+    assert path_of(package).read_text() == module(package)
 
 
 def test_the_defaults_of_timeouts_are_those_of_the_keys() -> None:

@@ -1,4 +1,4 @@
-"""Every test of this room runs under both kernels, and under the native one's portable CRC."""
+"""Every test of this package runs under both kernels, and under the native one's portable CRC."""
 
 from __future__ import annotations
 

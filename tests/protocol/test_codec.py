@@ -107,7 +107,7 @@ def test_garbage_is_a_request_or_a_protocol_error(
 
 @dataclass(slots=True)
 class OffsetRecord:
-    """A message as rooms other than this one declare them: fields of every kind, no API key."""
+    """A message as other packages than this one declare them: fields of every kind, no API key."""
 
     version: Int16
     group: String
