@@ -10,80 +10,46 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from kafka08 import kernel
 from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed
 from kafka08.kernel.types import NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.producer.batch import Callback, RecordBatch, TimeMs, Times
 from kafka08.producer.future import RecordFuture
+from kafka08.producer.partition_queue import NO_BATCH, PartitionQueue
+from kafka08.producer.ready_queues import ReadyQueues
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
-from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
+from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Condition
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
-NO_BATCH: Final = RecordBatch(TopicPartition("", -1), compression.NONE, 0, 0.0)
-"""`open` of a queue without an open batch: it has no room for any record."""
-NEVER: Final = float("inf")
 PACKED_TOGETHER_BYTES: Final = 256 << 10
 """The most uncompressed bytes of compressed batches that are sent together: brokers compress them
 again as one message, which must not exceed their limit. A broker of 0.10 would store each by itself
 as it is, but 16 times the requests take twice the CPU of both sides. Later ones refuse several."""
 
 
-class PartitionQueue(kernel.OpenSet):
-    """The batches of one partition, oldest first; `open` is the last of them, or NO_BATCH, and
-    `builder` its set, to which `KafkaProducer.send` appends without the lock.
-
-    leader      the known leader, kept up to date by the sender
-    magic       format of its next batches: the one that its last leader takes
-    in_flight   the number of requests with its batches that wait for a response
-    used_at     when its last batch was opened, or it was made (monotonic seconds)
-    is_joined   whether the last of them has several batches. If it is refused, they are sent again
-                one by one: until then the partition waits
-    """
-
-    __slots__ = ("batches", "in_flight", "is_joined", "leader", "magic", "open", "tp", "used_at")
-
-    def __init__(self, tp: TopicPartition, magic: int = 0, used_at: float = 0.0) -> None:
-        super().__init__()
-        self.tp = tp
-        self.used_at = used_at
-        self.magic = magic
-        self.batches: deque[RecordBatch] = deque()
-        self.open = NO_BATCH
-        self.leader: Broker | None = None
-        self.in_flight = 0
-        self.is_joined = False
-
-    def enqueue(self, batch: RecordBatch) -> None:
-        """Close the last batch, and add `batch`, which may be open."""
-        self.close_open()
-        self.batches.append(batch)
-        if batch.is_open:
-            self.open, self.builder = batch, batch.builder
-
-    def close_open(self) -> None:
-        """Close the last batch: it accepts no more records."""
-        if self.open is not NO_BATCH:
-            self.builder = None
-            self.open.close()
-            self.open = NO_BATCH
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Readiness:
-    """The brokers to which the sender can send now.
+    """Brokers to which the sender can send now.
 
-    leaders         brokers for which at least one batch is sendable
-    unknown_leaders topics with a batch to send, but without a known leader
+    leaders         brokers for which at least one batch is sendable, in their order
+    has_leaderless  whether there is a batch to send whose leader is not known
     wait_s          seconds until another batch becomes sendable by time alone
     """
 
-    leaders: set[Broker] = field(default_factory=set)
-    unknown_leaders: set[str] = field(default_factory=set)
-    wait_s: float = NEVER
+    leaders: list[Broker]
+    has_leaderless: bool
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWait:
+    """A thread that waits for so many bytes, until `freed` is notified."""
+
+    wanted: int
+    freed: Condition
 
 
 class RecordAccumulator:
@@ -112,13 +78,12 @@ class RecordAccumulator:
         clock: TimeMs | None = None,
     ) -> None:
         self.lock = runtime.lock()
-        self._freed = runtime.condition(self.lock)
         self._batch_size = batch_size
         self._buffer_memory = buffer_memory
         self._free = buffer_memory
         self._linger_s = linger_s
         self._codec = codec
-        self._ordered = ordered
+        self._ready = ReadyQueues(linger_s=linger_s, ordered=ordered)
         self._on_batch = on_batch
         self._runtime = runtime
         self._clock = clock
@@ -128,11 +93,10 @@ class RecordAccumulator:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._incomplete: dict[RecordBatch, None] = {}
         """In the order in which they were opened."""
-        self._waiting: deque[object] = deque()
-        """A token of each thread that waits for memory, in order: small records must not keep a
-        large one from ever getting its memory."""
+        self._waiting: deque[MemoryWait] = deque()
+        """In order: small records must not keep a large one from ever getting its memory. Only the
+        first is notified: each of many threads would wake up for the memory of one."""
         self._flushing = 0
-        self._first = 0
         self.closed = False
         self.sender_waits = False
         """The sender has called `ready` and may be waiting: it must be notified of a new batch."""
@@ -212,13 +176,14 @@ class RecordAccumulator:
                     return future  # another thread has just opened a batch
             magic = queue.magic
             needed = max(self._batch_size, size + TIMESTAMP_BYTES * magic)
-            self._await_memory(needed, block_s)
+            is_short = self._reserve(needed, block_s)
             queue = self._current(queue)
             if queue.open is not full:
                 # While this thread waited, another one may have opened a batch with room.
                 full = queue.open
                 future = full.append(key, value, callback, timestamp)
                 if future is not None:
+                    self._release(needed)
                     return future
             batch = self._open(queue, needed, magic)
             future = batch.append(key, value, callback, timestamp)
@@ -226,7 +191,9 @@ class RecordAccumulator:
             is_full = size + TIMESTAMP_BYTES * magic >= self._batch_size
             if is_full:
                 queue.close_open()  # it does not linger
-            wake = self._must_wake(queue)
+            self._ready.place(queue)
+            # Its response wakes the sender: by then other threads have filled the batch.
+            wake = not (is_short and queue.in_flight) and self._must_wake(queue)
         if wake:
             self._on_batch()
         if full is not NO_BATCH:
@@ -249,9 +216,8 @@ class RecordAccumulator:
         the records in ms, for magic 1. Raises what `append` raises."""
         with self.lock:
             self._check_open()
-            self._await_memory(len(data), block_s)
+            self._reserve(len(data), block_s)
             queue = self._current(queue)
-            self._free -= len(data)
             now = self._runtime.monotonic()
             batch = RecordBatch(
                 queue.tp,
@@ -265,6 +231,7 @@ class RecordAccumulator:
                 runtime=self._runtime,
             )
             self._enqueue(queue, batch)
+            self._ready.place(queue)
             wake = self._must_wake(queue)
         if wake:
             self._on_batch()
@@ -272,8 +239,7 @@ class RecordAccumulator:
         return batch
 
     def _open(self, queue: PartitionQueue, needed: int, magic: int) -> RecordBatch:
-        """A new open batch of `needed` bytes; the caller has checked the memory."""
-        self._free -= needed
+        """A new open batch of `needed` bytes, which the caller has reserved."""
         now = self._runtime.monotonic()
         batch = RecordBatch(queue.tp, self._codec, needed, now, magic=magic, runtime=self._runtime)
         batch.open(RecordFuture, self._clock)
@@ -293,31 +259,40 @@ class RecordAccumulator:
         self.sender_waits = False
         return True
 
-    def _await_memory(self, wanted: int, block_s: float) -> None:
-        """Wait until `wanted` bytes are free, behind those that came before; without time to wait
-        only the bytes count."""
+    def _reserve(self, wanted: int, block_s: float) -> bool:
+        """Take `wanted` bytes as soon as they are free, behind those that came before; without time
+        to wait only the bytes count. Returns whether it waited."""
         if self._free >= wanted and (block_s <= 0 or not self._waiting):
-            return
+            self._free -= wanted
+            return False
         deadline = self._runtime.monotonic() + block_s
-        token = object()
-        self._waiting.append(token)
+        waiting = MemoryWait(wanted, self._runtime.condition(self.lock))
+        is_first = not self._waiting
+        self._waiting.append(waiting)
         try:
-            if self.sender_waits:
+            if is_first and self.sender_waits:
                 self.sender_waits = False
                 self._on_batch()  # the lack of memory may have made a queue sendable
-            while self._free < wanted or self._waiting[0] is not token:
+            while self._free < wanted or self._waiting[0] is not waiting:
                 left = deadline - self._runtime.monotonic()
                 if left <= 0:
                     raise BufferExhausted(
                         f"buffer.memory ({self._buffer_memory} bytes) had no {wanted} bytes free "
                         f"within {block_s * 1000:.0f} ms (max.block.ms)"
                     )
-                self._freed.wait(min(left, WAIT_SECONDS_MAX))
+                waiting.freed.wait(min(left, WAIT_SECONDS_MAX))
                 self._check_open()
+            self._free -= wanted
+            return True
         finally:
-            self._waiting.remove(token)
-            if self._waiting:
-                self._freed.notify_all()  # the next one may find enough
+            self._waiting.remove(waiting)
+            self._release(0)  # the next one may find enough
+
+    def _release(self, size: int) -> None:
+        """Give back reserved bytes."""
+        self._free += size
+        if self._waiting and self._waiting[0].wanted <= self._free:
+            self._waiting[0].freed.notify()
 
     def _check_open(self) -> None:
         if self.closed:
@@ -325,23 +300,26 @@ class RecordAccumulator:
 
     # --------------------------------------------------------------------------- emptying it
 
+    @property
+    def _is_urgent(self) -> bool:
+        """Whether batches do not linger."""
+        return bool(self._waiting) or self._flushing > 0 or self.closed
+
     def ready(self, now: float) -> Readiness:
         """The leaders with sendable batches; the caller holds the lock. A batch is sendable when it
         is full or has lingered, while a thread waits for memory or in `flush`, and after `close`;
         never during its backoff."""
-        found = Readiness()
-        urgent = bool(self._waiting) or self._flushing > 0 or self.closed
-        for queue in self._queues.values():
-            if not queue.batches or self._is_busy(queue):
-                continue
-            wait_s = self._wait_s(queue.batches[0], now, urgent)
-            if wait_s > 0:
-                found.wait_s = min(found.wait_s, wait_s)
-            elif queue.leader is None:
-                found.unknown_leaders.add(queue.tp.topic)
-            else:
-                found.leaders.add(queue.leader)
-        return found
+        wait_s = self._ready.advance(now, urgent=self._is_urgent)
+        return Readiness(self._ready.leaders, self._ready.has_leaderless, wait_s)
+
+    def leaderless_topics(self) -> set[str]:
+        """Topics with a batch to send whose leader is not known."""
+        with self.lock:
+            return self._ready.leaderless_topics()
+
+    def set_leader(self, queue: PartitionQueue, leader: Broker | None) -> None:
+        """The leader of a partition by new metadata; the caller holds the lock."""
+        self._ready.set_leader(queue, leader)
 
     def drain(
         self,
@@ -354,22 +332,18 @@ class RecordAccumulator:
     ) -> tuple[list[list[RecordBatch]], bool]:
         """Take sendable batches for `broker`, at least one and at most about `max_bytes`; the
         caller holds the lock. One list per partition: consecutive batches can be sent as one set.
-        Partitions take turns at being first. Also returns whether its queues are empty now.
+        Partitions take turns. Also returns whether more may be ready for it.
 
         `magic`: the format that the broker takes, in which these queues fill their next batches.
         `takes_wrappers`: whether it takes several compressed batches in one set."""
-        urgent = bool(self._waiting) or self._flushing > 0 or self.closed
-        led = [q for q in self._queues.values() if q.leader == broker and q.batches]
-        self._first += 1
-        start = self._first % len(led) if led else 0
+        urgent = self._is_urgent
         drained: list[list[RecordBatch]] = []
-        is_all = True
         left = max_bytes
-        for queue in led[start:] + led[:start]:
+        for _ in range(self._ready.number_of(broker)):
+            queue = self._ready.first_of(broker)
+            if drained and queue.batches[0].reserved > left:
+                return drained, True  # it is the first of the next request
             queue.magic = magic
-            if self._is_busy(queue):
-                is_all = False
-                continue
             taken: list[RecordBatch] = []
             together = 0
             while queue.batches:
@@ -390,20 +364,26 @@ class RecordAccumulator:
                 queue.in_flight += 1
                 queue.is_joined = len(taken) > 1
                 drained.append(taken)
-            if queue.batches:
-                is_all = False
-        return drained, is_all
+            self._ready.put_last(queue)
+        return drained, self._ready.number_of(broker) > 0
 
     def put_back(self, batches: Iterable[RecordBatch]) -> None:
         """Return batches of one partition to the front of their queue, in the given order."""
         returned = list(batches)
         with self.lock:
-            self._queues[returned[0].tp].batches.extendleft(reversed(returned))
+            queue = self._queues[returned[0].tp]
+            queue.batches.extendleft(reversed(returned))
+            self._ready.place(queue)
 
     def request_done(self, tp: TopicPartition) -> None:
         """A request with batches of `tp` is no longer in flight."""
         with self.lock:
-            self._queues[tp].in_flight -= 1
+            self._request_done(tp)
+
+    def _request_done(self, tp: TopicPartition) -> None:
+        queue = self._queues[tp]
+        queue.in_flight -= 1
+        self._ready.place(queue)
 
     def complete(
         self,
@@ -419,12 +399,10 @@ class RecordAccumulator:
         done = list(batches)
         with self.lock:
             if were_in_flight:
-                self._queues[done[0].tp].in_flight -= 1
+                self._request_done(done[0].tp)
             for batch in done:
                 self._incomplete.pop(batch, None)
-            self._free += sum([batch.reserved for batch in done])
-            if self._waiting:
-                self._freed.notify_all()
+            self._release(sum([batch.reserved for batch in done]))
         for batch in done:
             # Outside the lock: callbacks may send.
             count = batch.count
@@ -437,21 +415,16 @@ class RecordAccumulator:
         and among `reachable`."""
         overdue: list[RecordBatch] = []
         with self.lock:
-            for queue in self._queues.values():
-                if queue.leader is not None and queue.leader in reachable:
-                    continue
-                while queue.batches and not (self._ordered and queue.in_flight):
+            for queue in self._ready.without(reachable):
+                while queue.batches:
                     batch = queue.batches[0]
                     if max(batch.created + self._linger_s, batch.retry_at) > ready_before:
                         break
                     if batch is queue.open:
                         queue.close_open()
                     overdue.append(queue.batches.popleft())
+                self._ready.place(queue)
         return overdue
-
-    def _is_busy(self, queue: PartitionQueue) -> bool:
-        """Whether its batches wait for the response to a request."""
-        return queue.in_flight > 0 and (self._ordered or queue.is_joined)
 
     def _wait_s(self, batch: RecordBatch, now: float, urgent: bool) -> float:
         """Seconds until `batch`, the first of its queue, becomes sendable; 0 or less: now."""
@@ -483,7 +456,9 @@ class RecordAccumulator:
             self.closed = True
             for queue in self._queues.values():
                 queue.close_open()
-            self._freed.notify_all()
+                self._ready.place(queue)
+            for waiting in self._waiting:
+                waiting.freed.notify()
 
     def take_all(self) -> list[RecordBatch]:
         """Empty the queues: the producer gives up. Returns every incomplete batch, also those in
@@ -492,6 +467,7 @@ class RecordAccumulator:
             for queue in self._queues.values():
                 queue.close_open()
                 queue.batches.clear()
+                self._ready.place(queue)
             return sorted(self._incomplete, key=lambda batch: batch.tp)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import pyarrow
@@ -15,9 +15,9 @@ import pyarrow.compute
 
 from kafka08 import kernel
 from kafka08.kernel.types import NO_TIMESTAMP
-from kafka08.producer.accumulator import PartitionQueue
 from kafka08.producer.batch import RecordBatch, Times
 from kafka08.producer.bulk import Bulk, by_partition, end_by_sums
+from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.topic_route import TopicRoute
 
 KEY, VALUE, PARTITION, TIMESTAMP = "key", "value", "partition", "timestamp"
@@ -45,10 +45,9 @@ def add_columns(
         _times(rows, bulk.now_ms)
     first = 0
     for rows in batches:
-        places = range(first, first + rows.num_rows)
+        if rows.num_rows:
+            _add_rows(bulk, rows, first, _by_queue(rows, route, queues, partition))
         first += rows.num_rows
-        for some_queues, some, some_places in _by_queue(rows, places, route, queues, partition):
-            _add_rows(bulk, some_queues, some, some_places)
 
 
 def _partitions(batches: Sequence[Any], partition: int | None) -> list[int]:
@@ -60,35 +59,33 @@ def _partitions(batches: Sequence[Any], partition: int | None) -> list[int]:
 
 
 def _by_queue(
-    rows: Any,
-    places: range,
-    route: TopicRoute,
-    named: Mapping[int, PartitionQueue],
-    partition: int | None,
-) -> Iterator[tuple[Iterator[PartitionQueue], Any, Sequence[int]]]:
-    """Rows with their queues and their positions in the call."""
+    rows: Any, route: TopicRoute, named: Mapping[int, PartitionQueue], partition: int | None
+) -> list[tuple[Iterator[PartitionQueue], Sequence[int]]]:
+    """Queues, each with the numbers of its rows."""
     if partition is not None:
-        yield repeat(named[partition]), rows, places
-        return
+        return [(repeat(named[partition]), range(rows.num_rows))]
     if PARTITION in rows.schema.names:
-        numbers = rows.column(PARTITION)
-        for number in sorted(pyarrow.compute.unique(numbers).to_pylist()):
-            chosen = pyarrow.compute.indices_nonzero(pyarrow.compute.equal(numbers, number))
-            yield repeat(named[number]), rows.take(chosen), [places[i] for i in chosen.to_pylist()]
-        return
+        groups = kernel.group_rows(rows.column(PARTITION).to_pylist())
+        return [(repeat(named[number]), groups[number]) for number in sorted(groups)]
     if KEY in rows.schema.names:
         keys = rows.column(KEY).cast(pyarrow.binary()).to_pylist()
-        for queue, chosen in by_partition(keys, route).items():
-            yield repeat(queue), rows.take(pyarrow.array(chosen)), [places[i] for i in chosen]
-        return
-    yield route.turns, rows, places
+        return [(repeat(queue), chosen) for queue, chosen in by_partition(keys, route).items()]
+    return [(route.turns, range(rows.num_rows))]
 
 
 def _add_rows(
-    bulk: Bulk, queues: Iterator[PartitionQueue], rows: Any, places: Sequence[int]
+    bulk: Bulk,
+    rows: Any,
+    number: int,
+    groups: Sequence[tuple[Iterator[PartitionQueue], Sequence[int]]],
 ) -> None:
-    if not rows.num_rows:
-        return
+    """Send rows, the first of which is row `number` of the call. Those of a queue become neighbours
+    first: Arrow's work is for all columns together, not for each partition."""
+    places: Sequence[int] = range(number, number + rows.num_rows)
+    if len(groups) > 1:
+        order = list(chain.from_iterable(chosen for _, chosen in groups))
+        rows = rows.take(pyarrow.array(order))
+        places = [number + row for row in order]
     values = rows.column(VALUE).cast(pyarrow.binary())
     keys = rows.column(KEY).cast(pyarrow.binary()) if KEY in rows.schema.names else None
     if keys is not None and keys.offset != values.offset:
@@ -105,7 +102,8 @@ def _add_rows(
     value_offsets, value_data, value_validity = _buffers(values)
     key_offsets, key_data, key_validity = (None, None, None) if keys is None else _buffers(keys)
 
-    def send(queue: PartitionQueue, start: int, end: int, magic: int) -> RecordBatch:
+    def send(first: int, queue: PartitionQueue, start: int, end: int, magic: int) -> RecordBatch:
+        start, end = first + start, first + end
         some_times: Times = bulk.now_ms if times is None else times[start:end]
         stamps = bulk.now_ms if times is None else times
         data = kernel.build_from_columns(
@@ -122,7 +120,12 @@ def _add_rows(
         )
         return bulk.append_set(queue, data, end - start, magic, some_times)
 
-    bulk.add(queues, places, partial(end_by_sums, ends), send)
+    first = 0
+    for queues, chosen in groups:
+        last = first + len(chosen)
+        cut = partial(end_by_sums, ends, first, last)
+        bulk.add(queues, places[first:last], cut, partial(send, first))
+        first = last
 
 
 def _times(rows: Any, now_ms: int) -> memoryview[int] | None:

@@ -12,9 +12,10 @@ from typing import TypeVar
 from kafka08 import kernel
 from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed, RecordTooLarge
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
-from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
+from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RecordBatch, Times
 from kafka08.producer.future import Stretch
+from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.protocol.types import Buffer
 
@@ -137,18 +138,20 @@ class Bulk:
 
 
 def end_by_sums(
-    ends: Sequence[int], start: int, batch_bytes: int, empty_bytes: int
+    ends: Sequence[int], first: int, last: int, start: int, batch_bytes: int, empty_bytes: int
 ) -> tuple[int, int]:
-    """A CutSet by bisection; `ends[i]` is the size of keys and values up to the end of record i."""
+    """A CutSet for the records [first, last) of a column, by bisection; `ends[i]` is the size of
+    keys and values up to the end of record i of the column."""
+    start += first
     before = ends[start - 1] if start else 0
-    low, high = start + 1, min(len(ends), start + batch_bytes // empty_bytes + 1)
+    low, high = start + 1, min(last, start + batch_bytes // empty_bytes + 1)
     while low < high:
         middle = (low + high + 1) // 2
         if ends[middle - 1] - before + empty_bytes * (middle - start) <= batch_bytes:
             low = middle
         else:
             high = middle - 1
-    return low, ends[low - 1] - before + empty_bytes * (low - start)
+    return low - first, ends[low - 1] - before + empty_bytes * (low - start)
 
 
 def list_of(column: Sequence[T]) -> list[T]:

@@ -30,13 +30,14 @@ from kafka08.errors import (
 )
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.lifecycle import Closeable, warn_unclosed
-from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
+from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import Callback, RecordBatch, first_late
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.network_client import NetworkClient
+from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.partitioners import RecordPartitioner, partition_for_key
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender import Sender, SenderSettings, not_sent

@@ -224,9 +224,9 @@ class Sender(ProcessBound):
             ready = self._accumulator.ready(now)
             # Under the same lock: whoever adds a batch after this wakes the sender.
             self._accumulator.sender_waits = True
-        if ready.unknown_leaders:
-            self._metadata.request_update(ready.unknown_leaders)
-        for broker in sorted(ready.leaders):
+        if ready.has_leaderless and not self._metadata.is_wanted:
+            self._metadata.request_update(self._accumulator.leaderless_topics())
+        for broker in ready.leaders:
             # As many as may be in flight: until this thread gets the GIL again, after its next
             # wait for the network, a busy program may compute for a whole switch interval.
             address = (broker.host, broker.port)
@@ -245,7 +245,7 @@ class Sender(ProcessBound):
         settings = self._settings
         form = produce_form(self._network.versions(address))
         with self._accumulator.lock:
-            drained, is_all = self._accumulator.drain(
+            drained, has_more = self._accumulator.drain(
                 broker,
                 settings.max_request_bytes,
                 now,
@@ -257,7 +257,7 @@ class Sender(ProcessBound):
         if form.unsupported is not None:
             for parts in drained:
                 self._failed(parts, form.unsupported)
-            return not is_all
+            return has_more
         # Outside the lock: a batch that nobody has compressed yet is compressed here.
         sets = [[part.message_set(form.magic) for part in parts] for parts in drained]
         batches: Batches = {parts[0].tp: parts for parts in drained}
@@ -281,7 +281,7 @@ class Sender(ProcessBound):
         except ProtocolError as error:  # it cannot be encoded, and was not sent
             for parts in drained:
                 self._failed(parts, error)
-        return not is_all
+        return has_more
 
     def _ask_for_metadata(self, now: float) -> float:
         """Request metadata if it is due; returns seconds until it will be."""
@@ -290,14 +290,14 @@ class Sender(ProcessBound):
         due_in = self._metadata.due_in(now)
         if due_in > 0:
             return due_in
-        self._forget_idle_topics(now)
-        topics = self._metadata.topics
-        if not topics:
-            return float("inf")  # the waiting thread gave up; no topics would mean all topics
         address = self._network.least_loaded(self._metadata.addresses, now)
         if address is None:
             return float("inf")  # a connection is being opened, or `channels` has a timer
-        self._metadata.asking(now)
+        if self._metadata.is_all_due(now):
+            self._forget_idle_topics(now)
+        topics = self._metadata.ask(now)
+        if not topics:
+            return float("inf")  # the waiting thread gave up; no topics would mean all topics
         self._metadata_in_flight = True
         self._network.send(
             address,

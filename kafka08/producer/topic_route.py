@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka08 import kernel
 from kafka08.client.metadata import PartitionInfo
-from kafka08.producer.accumulator import PartitionQueue
+from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.structs import NO_LEADER
 
 if TYPE_CHECKING:
@@ -20,12 +20,13 @@ class TopicRoute(kernel.RecordRoute):
 
     partitions  all of the topic, by number
     queues      theirs, in the same order
+    by_number   the same by the number of the partition
     available   the queues of partitions with a leader; all if none has one
     turns       an endless cycle of the available ones, for records without a key. It begins at a
                 random one, so that short-lived producers use all of them
     """
 
-    __slots__ = ("available", "partitions")
+    __slots__ = ("available", "by_number", "partitions")
 
     available: list[PartitionQueue]
     queues: tuple[PartitionQueue, ...]
@@ -51,6 +52,7 @@ class TopicRoute(kernel.RecordRoute):
         else:
             first = random.randrange(len(self.available))
             turns = itertools.cycle(self.available[first:] + self.available[:first])
+        self.by_number = {info.partition: q for info, q in zip(partitions, queues, strict=True)}
         numbers = [info.partition for info in partitions]
         super().__init__(queues, turns, is_numbered=numbers == [*range(len(numbers))])
         self.partitions = partitions

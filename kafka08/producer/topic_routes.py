@@ -16,8 +16,9 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.listing import counted, some_of
-from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
+from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.runtime import ClientRuntime
@@ -74,8 +75,8 @@ class TopicRoutes:
             raise TypeError(f"a topic must be a str, not a {type(topic).__name__}")
         if fault := fault_of(topic):
             raise InvalidTopic(fault)
-        with self.metadata.awaited(topic) as version:
-            return self._await(topic, version)
+        with self.metadata.awaited(topic) as number:
+            return self._await(topic, number)
 
     def forget(self, topics: Collection[str]) -> None:
         """The producer no longer uses these; `find` looks them up again."""
@@ -96,21 +97,21 @@ class TopicRoutes:
             self._refresh(topic)
             return queue_of(self.by_topic.get(topic, route), topic, partition)
 
-    def _await(self, topic: str, version: int) -> TopicRoute:
-        """The route of `topic` as soon as a response after `version` has it."""
+    def _await(self, topic: str, number: int) -> TopicRoute:
+        """The route of `topic` as soon as a response after `number` has it."""
         block_s = self._block_s()
         deadline = self._runtime.monotonic() + block_s
         while True:
             self._check_open()
             self._wake_sender()
             left = deadline - self._runtime.monotonic()
-            is_updated = self.metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
-            version = self.metadata.version
+            former = number
+            number = self.metadata.await_update(topic, former, min(left, CLOSED_POLL_SECONDS))
             route = self.by_topic.get(topic)
             if route is not None:
                 return route
             info = self.metadata.cluster.topics.get(topic)
-            if is_updated and info is not None and info.error is InvalidTopic:
+            if number != former and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
             if left <= 0:
                 is_missing = info is not None and info.error is UnknownTopicOrPartition
@@ -122,12 +123,14 @@ class TopicRoutes:
     def _refresh(self, topic: str) -> None:
         """Wait for new metadata, up to max.block.ms. ProducerClosed."""
         deadline = self._runtime.monotonic() + self._block_s()
-        with self.metadata.awaited(topic) as version:
+        with self.metadata.awaited(topic) as number:
             left = self._block_s()
-            while left > 0 and self.metadata.version == version:
+            while left > 0:
                 self._check_open()
                 self._wake_sender()
-                self.metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
+                wait_s = min(left, CLOSED_POLL_SECONDS)
+                if self.metadata.await_update(topic, number, wait_s) != number:
+                    return
                 left = deadline - self._runtime.monotonic()
 
     def _check_open(self) -> None:
@@ -143,10 +146,11 @@ class TopicRoutes:
         asked = some_of([f"{host}:{port}" for host, port in self.metadata.addresses])
         return f"no broker responded at {asked}; check bootstrap.servers, and that one runs there"
 
-    def _update(self, cluster: ClusterMetadata) -> None:
-        """Apply new metadata. In the sender's thread."""
+    def _update(self, cluster: ClusterMetadata, topics: Collection[str]) -> None:
+        """Apply new metadata of these topics. In the sender's thread."""
         with self._accumulator.lock:
-            for topic, info in cluster.topics.items():
+            for topic in topics:
+                info = cluster.topics[topic]
                 if not info.partitions:
                     if info.error is UnknownTopicOrPartition:
                         # Deleted, or not known to this broker yet: the next record waits for it.
@@ -157,7 +161,7 @@ class TopicRoutes:
                     for p in info.partitions
                 ]
                 for partition, queue in zip(info.partitions, queues, strict=True):
-                    queue.leader = cluster.brokers.get(partition.leader)
+                    self._accumulator.set_leader(queue, cluster.brokers.get(partition.leader))
                 self.by_topic[topic] = TopicRoute(
                     info.partitions, queues, self._runtime.random, self.by_topic.get(topic)
                 )
@@ -171,9 +175,9 @@ def refused(error: type[ApiError] | None) -> str:
 
 def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
     """The queue of a partition by its number; UnknownTopicOrPartition."""
-    for info, queue in zip(route.partitions, route.queues, strict=True):
-        if info.partition == partition:
-            return queue
+    queue = route.by_number.get(partition)
+    if queue is not None:
+        return queue
     raise UnknownTopicOrPartition(
         f"{TopicPartition(topic, partition)}: the topic has "
         f"{counted(len(route.partitions), 'partition')}"

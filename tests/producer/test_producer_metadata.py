@@ -16,11 +16,11 @@ def metadata() -> ProducerMetadata:
         [("b1", 9092)],
         max_age_s=300,
         backoff_s=1,
-        on_update=lambda _: None,
+        on_update=lambda cluster, topics: None,
         runtime=ThreadRuntime(clock=MockClock()),
     )
     with made.awaited("t"):
-        made.asking(100)
+        made.ask(100)
         made.update(RESPONSE, 100)
     return made
 
@@ -36,11 +36,11 @@ def test_an_update_that_is_wanted_while_a_question_is_under_way_is_asked_for() -
     first.)"""
     made = metadata()
     made.request_update()
-    made.asking(110)
+    made.ask(110)
     made.request_update()
     made.update(RESPONSE, 110)
     assert made.due_in(110) == 1
-    made.asking(111)
+    made.ask(111)
     made.update(RESPONSE, 111)
     assert made.due_in(111) == 300
 
@@ -49,5 +49,5 @@ def test_a_question_that_is_lost_is_asked_again() -> None:
     """After a request without response the update is still due."""
     made = metadata()
     made.request_update()
-    made.asking(110)
+    made.ask(110)
     assert made.due_in(110) == 1
