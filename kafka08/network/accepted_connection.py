@@ -44,8 +44,8 @@ JOINED_BYTES: Final = 1 << 20
 class AcceptedConnection(ServerConnection):
     """An accepted stream and its watches. Everything runs in the hub and nothing switches."""
 
-    __slots__ = ("_making", "_reading", "_server", "_stream", "_writing", "host", "last_read",
-                 "scheduled")  # fmt: skip
+    __slots__ = ("_making", "_reading", "_server", "_stream", "_writing", "host",
+                 "is_looked_after", "last_read", "scheduled")  # fmt: skip
 
     def __init__(self, server: SocketServer, accepted: Stream, address: Address) -> None:
         self.host = address[0]
@@ -56,6 +56,8 @@ class AcceptedConnection(ServerConnection):
         )
         self.last_read = server.runtime.monotonic()
         self.scheduled = False
+        self.is_looked_after = False
+        """See SocketServer.look_after."""
         self._server = server
         self._stream = accepted
         self._writing: IoWatch | None = None
@@ -101,8 +103,11 @@ class AcceptedConnection(ServerConnection):
         them in the socket until then. A client that has closed its side may still wait for the
         response, but not for long; one that has reset the connection does not."""
         try:
-            if self.parked and not self._stream.recv(1, PEEK):
-                self._server.close_later(self)
+            if self.parked:
+                if self._stream.recv(1, PEEK):
+                    self._server.look_after(self)
+                else:
+                    self._server.close_later(self)
         except BlockingIOError:
             return
         except OSError as error:
@@ -110,11 +115,16 @@ class AcceptedConnection(ServerConnection):
             return
         self._reading.stop()
 
+    @property
+    def has_finished(self) -> bool:
+        """Whether the client has closed its side, maybe behind bytes that it has sent."""
+        return self._server.runtime.has_finished(self._stream)
+
     def is_abandoned(self) -> bool:
         if self.ending:
             return True
         try:
-            return not self._stream.recv(1, PEEK)
+            return not self._stream.recv(1, PEEK) or self.has_finished
         except BlockingIOError:
             return False
         except OSError:

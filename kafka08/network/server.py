@@ -165,6 +165,23 @@ class SocketServer:
 
         self._call_later(END_GRACE_SECONDS * 1000, close)
 
+    def look_after(self, connection: AcceptedConnection) -> None:
+        """`close_later` for a client that has sent more behind its parked request: the bytes hide
+        its end, so look for that now and then. No more than one timer for each connection."""
+        if connection.is_looked_after:
+            return
+        connection.is_looked_after = True
+
+        def look() -> None:
+            connection.is_looked_after = False
+            if connection.parked and not connection.closed:
+                if connection.has_finished:
+                    connection.close("its client has closed its side")
+                else:
+                    self.look_after(connection)
+
+        self._call_later(END_GRACE_SECONDS * 1000, look)
+
     def forget(self, connection: AcceptedConnection) -> None:
         """A connection has closed."""
         del self._by_age[connection]

@@ -28,7 +28,12 @@ import gevent.socket
 from kafka08.runtime.green_stream import GreenStream, original_socket
 from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
 from kafka08.runtime.series import repeat
-from kafka08.runtime.sockets import SocketListener, connect_socket, first_address
+from kafka08.runtime.sockets import (
+    SocketListener,
+    connect_socket,
+    first_address,
+    peer_has_finished,
+)
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, IoWatch, Stream
 from kafka08.runtime.uncaught import Halting, uncaught
@@ -135,6 +140,9 @@ class GeventRuntime:
     def when_acceptable(self, listener: Any) -> IoWatch:
         watch: IoWatch = self._loop.io(listener.socket.fileno(), READ)
         return watch
+
+    def has_finished(self, stream: Any) -> bool:
+        return peer_has_finished(stream)
 
     def when_readable(self, stream: Any) -> IoWatch:
         watch: IoWatch = self._loop.io(stream.fileno(), READ)

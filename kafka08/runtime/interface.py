@@ -232,6 +232,10 @@ class BrokerRuntime(Runtime, Protocol):
     def when_acceptable(self, listener: Listener) -> IoWatch:
         """Calls in the hub while a connection waits to be accepted."""
 
+    def has_finished(self, stream: Stream) -> bool:
+        """Whether the peer has closed its side, although bytes of it wait to be read, which hide
+        that from a read. False where the system does not say it."""
+
     def when_readable(self, stream: Stream) -> IoWatch:
         """Calls in the hub while the stream has bytes, or has ended."""
 

@@ -186,6 +186,10 @@ class SimBrokerRuntime(SimRuntime):
     def when_acceptable(self, listener: Any) -> SimIoWatch:
         return SimIoWatch(listener, for_writing=False)
 
+    def has_finished(self, stream: Any) -> bool:
+        finished: bool = stream.has_ended
+        return finished
+
     def when_readable(self, stream: Any) -> SimIoWatch:
         return SimIoWatch(stream, for_writing=False)
 

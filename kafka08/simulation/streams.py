@@ -48,7 +48,7 @@ class SimStream:
         self._pipe: Pipe | None = None
         self._inbox = bytearray()
         self._on_its_way = 0
-        self._has_ended = False
+        self.has_ended = False
         """The peer has closed its direction."""
         self._is_shut = False
         self._drops_undelivered = False
@@ -102,7 +102,7 @@ class SimStream:
         elif item is RESET:
             self.fail(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
         else:
-            self._has_ended = True
+            self.has_ended = True
         self._notify()
 
     def _respond_for_a_closed_one(self, item: bytes) -> None:
@@ -189,7 +189,7 @@ class SimStream:
         if self._peer is None or self.error is not None:
             raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
         if not self._is_shut:
-            self._is_shut = self._has_ended = True
+            self._is_shut = self.has_ended = True
             assert self._pipe is not None
             self._pipe.put(END)
             self._notify()
@@ -210,7 +210,7 @@ class SimStream:
 
     @property
     def is_readable(self) -> bool:
-        return bool(self._inbox) or self._has_ended or self.error is not None
+        return bool(self._inbox) or self.has_ended or self.error is not None
 
     @property
     def is_writable(self) -> bool:

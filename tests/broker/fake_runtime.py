@@ -199,6 +199,9 @@ class FakeRuntime:
     def when_acceptable(self, listener: Listener) -> IoWatch:
         raise AssertionError("a fake runtime has no network")
 
+    def has_finished(self, stream: Stream) -> bool:
+        raise AssertionError("a fake runtime has no network")
+
     def when_readable(self, stream: Stream) -> IoWatch:
         raise AssertionError("a fake runtime has no network")
 

@@ -447,14 +447,18 @@ def test_a_client_that_ends_its_side_gets_the_response_of_a_parked_request(serve
     assert 0 == served.abandoned
 
 
+@pytest.mark.parametrize("behind", [b"", frame(b"next"), b"\0"], ids=["nothing", "frame", "byte"])
 def test_a_client_that_ends_its_side_does_not_wait_for_long(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch, behind: bytes
 ) -> None:
-    """Most have left without a word: their requests would stay parked for their whole wait."""
+    """Most have left without a word: their requests would stay parked for their whole wait. What
+    one has sent behind its request must not hide that."""
     monkeypatch.setattr("kafka08.network.server.END_GRACE_SECONDS", 0.1)
     with served.connect() as poller:
         poller.sendall(frame(b"park"))
         until(lambda: len(served.parked) == 1)
+        poller.sendall(behind)
+        assert not served.ask(served.parked[0].is_abandoned)
         poller.shutdown(socket.SHUT_WR)
         assert is_closed(poller)
     assert 1 == served.abandoned
@@ -473,6 +477,8 @@ def test_an_abandoned_request_is_told_from_one_with_others_behind_it(served: Ser
         silent.shutdown(socket.SHUT_WR)
         until(lambda: served.ask(idle.is_abandoned))
         assert not served.ask(busy.is_abandoned)
+        client.shutdown(socket.SHUT_WR)
+        until(lambda: served.ask(busy.is_abandoned))
 
 
 def test_a_connection_that_breaks_while_parked_is_noticed(served: Served) -> None:
