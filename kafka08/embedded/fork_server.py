@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 MODULE: Final = "kafka08.embedded.fork_server_process"
 STATUS_BYTES: Final = 4
 LOOK_AGAIN_SECONDS: Final = 0.05
+FORK_SECONDS: Final = 60.0
+"""For its imports, on a busy machine."""
+ENDING_SECONDS: Final = 1.0
 OF_ONE_TEST: Final = "PYTEST_CURRENT_TEST"
 """A variable that differs from test to test, and says nothing to a server."""
 
@@ -110,21 +113,32 @@ class ForkServer(ProcessBound):
         """Start a server; waits until its process is there. Raises ForkServerFailed."""
         message = {"name": name, "arguments": arguments, "directory": os.getcwd()}
         status, theirs = socket.socketpair()
+        status.settimeout(FORK_SECONDS)
         try:
             with theirs:
                 descriptors = [output.fileno(), theirs.fileno()]
                 socket.send_fds(self._commands, [json.dumps(message).encode()], descriptors)
             pid = _number(status)
-        except OSError:
-            pid = None
-        if pid is None:
+        except OSError as error:
             status.close()
-            self._errors.seek(0)
-            said = self._errors.read().decode(errors="replace").strip().splitlines()
-            self.close()
-            raise ForkServerFailed(f"the process that forks it ended: {said[-1:]}")
+            raise ForkServerFailed(self._fault(str(error))) from error
+        if pid is None or pid < 0:
+            status.close()
+            reason = "it has no descriptor left" if pid is None else os.strerror(-pid)
+            raise ForkServerFailed(self._fault(reason))
         self._running += 1
         return Forked(self, pid, status)
+
+    def _fault(self, reason: str) -> str:
+        """The end of its errors if it has ended, else `reason`."""
+        try:
+            code = self._process.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"the fork server does not fork: {reason}"
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        self.close()
+        return f"the fork server ended with exit code {code}: {' '.join(said[-1:])}"
 
     def retire(self) -> None:
         """End it as soon as its servers have."""

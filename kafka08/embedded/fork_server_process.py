@@ -8,6 +8,7 @@ descriptors, for the server's output and for what becomes of it:
 
     {"name": "broker 0", "arguments": ["/…/server.properties"], "directory": "/…"}
                      → its process id once it is forked      (4 bytes, big-endian, signed)
+                       or the error of the fork, negative; nothing follows
                      → its exit code, as from `subprocess`   (the same)
 
 A process that has ended stays a zombie until the second descriptor's other end is closed, so that
@@ -22,6 +23,7 @@ library that were there before it was patched for gevent. Linux alone.
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -92,18 +94,30 @@ class Forks:
 
     def _execute(self) -> Start | None:
         """Execute one message. In the forked process it returns what that is to be."""
-        message, (output, status), _, _ = recv_fds(self._commands, MESSAGE_BYTES_MAX, 2)
+        message, descriptors, _, _ = recv_fds(self._commands, MESSAGE_BYTES_MAX, 2)
+        if len(descriptors) < 2:  # this process may not have so many
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return None
+        output, status = descriptors
         start = Start(**json.loads(message), output=output)
         parent = os.getpid()
         # Until the new process holds them itself: they would end it without a word.
         signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
-        child = fork()
+        try:
+            child = fork()
+        except OSError as error:  # no memory, or too many processes
+            child = -(error.errno or errno.EAGAIN)
         if child == 0:
             os.close(status)
             self._part_from(parent)
             return start
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stop_signals())
         os.close(output)
+        if child < 0:
+            _tell(status, child)
+            os.close(status)
+            return None
         self._statuses[child] = status
         self._poll.register(status, POLLHUP)
         _tell(status, child)

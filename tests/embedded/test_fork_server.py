@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -138,6 +139,24 @@ def test_without_a_fork_server_brokers_are_executed(
     assert "kafka08.broker" in command
     assert "broker 0 is executed, which takes longer: " in caplog.text
     assert "no_such_module" in caplog.text
+
+
+def test_a_fork_server_without_descriptors_ends_no_cluster(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The next broker is executed; the server goes on with those that it has."""
+    with EmbeddedCluster(brokers=1) as first:
+        server = server_of("broker")
+        used = len(list(Path(f"/proc/{server}/fd").iterdir()))
+        former = resource.prlimit(server, resource.RLIMIT_NOFILE)
+        resource.prlimit(server, resource.RLIMIT_NOFILE, (used, former[1]))
+        try:
+            with EmbeddedCluster(brokers=1):
+                assert "does not fork: it has no descriptor left" in caplog.text
+        finally:
+            resource.prlimit(server, resource.RLIMIT_NOFILE, former)
+        assert first.brokers[0].running
+        assert server == server_of("broker")
 
 
 def test_a_signal_at_the_first_moment_is_a_clean_stop(tmp_path: Path) -> None:
