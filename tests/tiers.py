@@ -152,6 +152,7 @@ TIERS: Final = (
         "third",
         (
             "tests/interop/test_configurations_on_jvm.py",
+            "tests/interop/test_damage_on_jvm.py",
             "tests/interop/test_deleted_directories_on_jvm.py",
             "tests/interop/test_down_conversion.py",
             "tests/interop/test_foreign_clients.py",

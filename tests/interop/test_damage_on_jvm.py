@@ -19,7 +19,13 @@ from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOI
 from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol import message_set
-from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.fetch import (
+    FetchPartition,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from kafka08.structs import ORDINARY_CONSUMER
 from tests.interop.jvm import POM_0_10_2
 from tests.interop.log_oracle import LogOracle
@@ -29,6 +35,7 @@ from tests.waiting import until
 
 SETTINGS = {"segment.bytes": 600, "segment.index.bytes": 1200}
 MESSAGES = 20
+Damage = Callable[[Path, Level], None]
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +44,10 @@ def oracle() -> Iterator[LogOracle]:
         yield running
 
 
-def opened(directory: Path, **settings: object) -> Log:
+def opened(directory: Path, level: Level = Level.V0_10_2, **settings: object) -> Log:
     """As a broker of ours opens it after a kill, without a recovery point."""
     values = {name: str(value) for name, value in {**SETTINGS, **settings}.items()}
-    return Log(directory, LogConfig(level=Level.V0_10_2).from_stored("t", values))
+    return Log(directory, LogConfig(level=level).from_stored("t", values))
 
 
 def stored(directory: Path) -> list[tuple[int, bytes | None]]:
@@ -50,28 +57,30 @@ def stored(directory: Path) -> list[tuple[int, bytes | None]]:
     return [(entry.offset, entry.value) for entry in found]
 
 
-def fill(directory: Path, policy: str = "delete") -> Log:
-    log = opened(directory, **{"cleanup.policy": policy})
+def fill(directory: Path, level: Level, policy: str = "delete") -> Log:
+    log = opened(directory, level, **{"cleanup.policy": policy})
+    magic = int(level >= Level.V0_10_2)
+    times = [1_600_000_000_000] if magic else None
     for number in range(MESSAGES):
         pair = (b"%d" % (number % 3), b"%d" % number * 40)
-        log.append(bytearray(message_set.encode([pair], 0, 0, 1, [1_600_000_000_000])))
+        log.append(bytearray(message_set.encode([pair], 0, 0, magic, times)))
     return log
 
 
-def compacted(directory: Path) -> None:
+def compacted(directory: Path, level: Level) -> None:
     """Its policy is changed back, and its checkpoint files are lost."""
-    log = fill(directory, "compact")
+    log = fill(directory, level, "compact")
     log.flush()
     cleaning(log).run()
     log.close()
     assert len(stored(directory)) < MESSAGES
 
 
-def flipped(bit: int) -> Callable[[Path], None]:
-    """One bit of the offset of the sixth message."""
+def flipped(bit: int) -> Damage:
+    """One bit of the offset of the third message."""
 
-    def damage(directory: Path) -> None:
-        fill(directory).close()
+    def damage(directory: Path, level: Level) -> None:
+        fill(directory, level).close()
         [path, *_] = sorted(directory.glob("*.log"))
         data = bytearray(path.read_bytes())
         place = [entry.position for entry in kernel.entries(bytes(data))][2]
@@ -81,7 +90,7 @@ def flipped(bit: int) -> Callable[[Path], None]:
     return damage
 
 
-DAMAGES = {
+DAMAGES: dict[str, Damage] = {
     "compacted once": compacted,
     **{f"bit {bit} of an offset": flipped(bit) for bit in (3, 20, 32, 62)},
 }
@@ -94,7 +103,7 @@ def test_no_message_is_deleted_that_the_jvm_keeps(
     """A gap in the offsets, and an offset that a disk has changed: both keep every message. The
     JVM keeps the wrong offset too, and we set it right."""
     ours, theirs = tmp_path / "t-0", tmp_path / "t-1"
-    DAMAGES[damage](ours)
+    DAMAGES[damage](ours, Level.V0_10_2)
     before = stored(ours)
     shutil.copytree(ours, theirs, ignore=shutil.ignore_patterns("*.deleted"))
     opened(ours).close()
@@ -119,15 +128,47 @@ RELEASES = (Release(POM_0_10_2, "0.10.2"), OF_0_8_2)
 VALUES = [b"%d" % number for number in range(MESSAGES)]
 
 
-def values_of(seat: Seat) -> list[bytes | None]:
+def fetched(seat: Seat) -> FetchPartitionResponse | None:
+    """From offset 0; None while the partition is not led there."""
     topics = [FetchTopic("t", [FetchPartition(0, 0, 100_000)])]
     try:
         with Connection(HOST, seat.port) as connection:
             response = connection.send(FetchRequest(ORDINARY_CONSUMER, 0, 0, topics))
     except KafkaError:
-        return []
-    found = bytes(response.topics[0].partitions[0].message_set)  # type: ignore[attr-defined]
-    return [message.value for message in message_set.decode(found, 0)]
+        return None
+    assert isinstance(response, FetchResponse)
+    [partition] = response.topics[0].partitions
+    return None if partition.error_code else partition
+
+
+def values_of(seat: Seat) -> list[bytes | None]:
+    found = fetched(seat)
+    data = b"" if found is None else bytes(found.message_set)
+    return [message.value for message in message_set.decode(data, 0)]
+
+
+@pytest.mark.timeout(300)
+def test_no_message_is_deleted_that_0_8_keeps(tmp_path: Path) -> None:
+    """The same of a broker of 0.8.2.2, which starts after a kill."""
+    with mixed_cluster(tmp_path, 1, OF_0_8_2) as cluster:
+        [seat] = cluster.seats
+        seat.start_ours()
+        cluster.admin.create_topic("t", 1)
+        cluster.await_isr("t", 1)
+        seat.kill()
+        for damage in ("compacted once", "bit 3 of an offset", "bit 32 of an offset"):
+            damaged = tmp_path / damage.replace(" ", "-") / "t-0"
+            DAMAGES[damage](damaged, Level.V0_8_2)
+            before = [value for _, value in stored(damaged)]
+            for start in (seat.start_jvm, seat.start_ours):
+                until(lambda: not cluster.store.broker_ids(), "the end of the former session")
+                shutil.rmtree(seat.logs)
+                shutil.copytree(damaged, seat.logs / "t-0")
+                start()
+                until(lambda: fetched(seat), "its partition")
+                seat.kill()
+                kept = [value for _, value in stored(seat.logs / "t-0")]
+                assert before == kept, f"{damage}, {start.__name__}"
 
 
 @pytest.mark.timeout(300)
