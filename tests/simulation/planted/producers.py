@@ -156,7 +156,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=lambda plan: plan.new_producers > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RecordAccumulator, "_await_memory", lambda *_: None)
+    def reserve(self: RecordAccumulator, wanted: int, _: float) -> bool:
+        self._free -= wanted
+        return False
+
+    patch.setattr(RecordAccumulator, "_reserve", reserve)
 
 
 @planted(
