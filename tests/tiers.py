@@ -202,6 +202,7 @@ TIERS: Final = (
             "tests/migration/test_offset_migration.py::test_interrupted_at_every_write",
             "tests/packaging/test_fuzzing.py",
             "tests/simulation/test_rules.py::test_a_planted_defect_is_found",
+            "tests/spark/test_beside_sparks_connector.py",
             "tests/zk/server/test_kazoo_suite.py",
         ),
     ),
