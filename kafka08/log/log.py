@@ -517,9 +517,10 @@ class Log:
             self._segments.insert(start, self._open_segment(cleaned.base_offset))
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything at or above `offset`, which becomes the LEO unless that is lower already.
-        A wrapper around it is dropped as a whole: then the LEO is the end of the last entry that
-        stays. (In 0.8.2.2 it is `offset`, and messages that were in the wrapper are never copied.)
+        """Drop everything at or above `offset`, and a wrapper around it as a whole. The LEO is then
+        the end of the last entry that stays, if `offset` is in a gap too: a roll above it would
+        look like a loss after a kill. (In 0.8.2.2 it is `offset`, and messages that were in the
+        wrapper are never copied.)
 
         The recovery point moves down with it and must be checkpointed before the next append:
         LogManager.truncate_to does both. CorruptLog, with nothing dropped, if the position cannot
@@ -539,8 +540,7 @@ class Log:
         keep = self._segments.number_of(offset) + 1
         segment = self._segments.segment_of(offset)
         position = segment.position_of(offset)
-        if position is not None and segment.begins_wrapper(position):
-            offset = segment.end_offset_before(position, offset)
+        offset = segment.end_offset_before(segment.size if position is None else position, offset)
         # First: a flush under way must not raise the recovery point over what follows.
         self._unsynced.begin_truncation()
         if keep < len(self._segments):

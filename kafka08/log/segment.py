@@ -14,7 +14,6 @@ from kafka08 import kernel
 from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN
 from kafka08.errors import CorruptLog, FileRefused, UnknownError
 from kafka08.kernel.types import (
-    ATTRIBUTES_POSITION,
     MAGIC_POSITION,
     MAX_SET_BYTES,
     NO_TIMESTAMP,
@@ -42,7 +41,6 @@ from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.time_index import TimeIndex, TimestampOffset
 from kafka08.log.time_search import TimeSearch
-from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
@@ -247,7 +245,7 @@ class LogSegment(kernel.SegmentTail):
 
     def end_offset_before(self, position: int, offset: int) -> int:
         """The offset after the last entry that ends at `position`, which `position_of` returned for
-        `offset`. CorruptLog if the entries before cannot be read."""
+        `offset` (`size` for None). CorruptLog if the entries before cannot be read."""
         known = self.index.lookup(offset)
         while known.position >= position > 0:
             known = self.index.lookup(known.offset - 1)
@@ -257,10 +255,6 @@ class LogSegment(kernel.SegmentTail):
         except ValueError as error:
             raise CorruptLog(f"{self.log_path}: {error}") from error
         return max(self.base_offset, found.last_offset + 1)
-
-    def begins_wrapper(self, position: int) -> bool:
-        """Whether the entry at `position` is compressed."""
-        return message_set.begins_compressed(self.read_bytes(position, ATTRIBUTES_POSITION + 1))
 
     def end_before(self, max_offset: int, offset: int, position: int) -> int:
         """The end position of a slice from `offset`, which is at `position`, without `max_offset`

@@ -18,7 +18,7 @@ from kafka08.log.names import CLEANER_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kafka08.simulation.memory_disk import MemoryDisk
 from kafka08.structs import TopicPartition
 from tests.log.compaction import Message, keyed, latest, messages_of
-from tests.log.conftest import Deferred, ManualClock
+from tests.log.conftest import Deferred, ManualClock, OpenLog
 
 HOME = Path("/logs")
 TP = TopicPartition("t", 0)
@@ -139,3 +139,16 @@ def test_no_message_is_deleted_for_a_gap(seed: int) -> None:
     for _ in range(LIVES):
         machine.live()
         machine.die()
+
+
+def test_a_log_end_in_a_gap_is_no_loss(open_log: OpenLog) -> None:
+    """A follower may truncate to an offset between two messages of a compacted log. The log end is
+    that of the last message that stays: a roll there would leave a mark above it, and a kill before
+    the flush would look like a loss, for which all later segments are deleted."""
+    log = open_log()
+    for offset in (0, 5):
+        log.append_as_follower(keyed((b"k", b"v"), base_offset=offset))
+    log.truncate_to(3)
+    log.roll()
+    log.append_as_follower(keyed((b"k", b"v"), base_offset=4))
+    assert [0, 4] == [offset for offset, *_ in messages_of(open_log())]
