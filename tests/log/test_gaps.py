@@ -79,6 +79,12 @@ class Machine:
         if self.log.log_end_offset > self.log.active_base_offset:
             self.log.roll()
 
+    def steps(self) -> list[Callable[[], object]]:
+        return [
+            *[self.append] * 8, *[self.roll] * 2, *[self.cleaner.clean_one] * 2,
+            self.background.run_all, self.manager.checkpoint_recovery_points,
+        ]  # fmt: skip
+
     def live(self) -> None:
         """Runs some steps, until the process ends before one of their changes."""
         changes_left = self.random.choice((self.random.randint(0, 60), 10**6))
@@ -89,10 +95,7 @@ class Machine:
             if changes_left < 0:
                 raise Dead
 
-        steps: list[Callable[[], object]] = [
-            *[self.append] * 8, *[self.roll] * 2, *[self.cleaner.clean_one] * 2,
-            self.background.run_all, self.manager.checkpoint_recovery_points,
-        ]  # fmt: skip
+        steps = self.steps()
         self.disk.before = before
         try:
             for _ in range(self.random.randint(5, 40)):
@@ -128,6 +131,65 @@ class Machine:
         assert latest(found) == latest(written), "the last message of a key is gone"
         assert [] == [str(problem) for problem in check_log(log.directory, self.disk)]
         self.messages = found
+
+
+class Replica(Machine):
+    """The same of a follower: its leader's log has gaps, and it is truncated now and then.
+
+    dropped     messages that truncations have removed; until that is on disk, a power failure may
+                bring them back
+    is_cutting  it is in a truncation
+    is_cut      the last truncation may not be on disk
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.dropped: set[Message] = set()
+        self.is_cutting = self.is_cut = False
+        super().__init__(seed)
+
+    def steps(self) -> list[Callable[[], object]]:
+        return [*super().steps(), *[self.follow] * 4, self.truncate]
+
+    def follow(self) -> None:
+        start = self.log.log_end_offset + self.random.choice((0, 0, 1, 5))
+        pairs = [(b"%d" % self.random.randrange(6), b"v" * self.random.randrange(30))] * 2
+        self.last_set = [(start + number, *pair) for number, pair in enumerate(pairs)]
+        self.log.append_as_follower(keyed(*pairs, base_offset=start))
+        self.messages += self.last_set
+
+    def truncate(self) -> None:
+        log = self.log
+        lowest = max(log.log_start_offset, log.log_end_offset - 6)
+        self.is_cutting = True
+        self.manager.truncate_to({TP: self.random.randint(lowest, log.log_end_offset)})
+        self.is_cutting = False
+        self.dropped |= {message for message in self.messages if message[0] >= log.log_end_offset}
+        self.messages, self.last_set = messages_of(log), []
+
+    def die(self) -> None:
+        self.disk.before = lambda _action, _path: None
+        self.is_cut = self.log._unsynced.was_cut
+        super().die()
+        self.is_cutting = False
+
+    def compare(self, end_offset: int, flushed: int) -> None:
+        found = set(messages_of(self.log))
+        written = {*self.messages, *self.last_set}
+        may_be_back = self.is_cutting or (self.is_cut and end_offset < 10**9)
+        if may_be_back and found - written <= self.dropped:
+            self.messages = messages_of(self.log)
+            assert [] == [str(one) for one in check_log(self.log.directory, self.disk)]
+        else:
+            super().compare(end_offset, flushed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_message_of_a_follower_is_deleted_for_a_gap(seed: int) -> None:
+    """The same with the gaps of a leader, and with truncations into them."""
+    replica = Replica(seed)
+    for _ in range(LIVES):
+        replica.live()
+        replica.die()
 
 
 @pytest.mark.parametrize("seed", range(40))
