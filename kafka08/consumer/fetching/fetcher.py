@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.client.requests import (
@@ -66,7 +66,10 @@ FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 """The limit to which a fetch grows for an oversize message, if fetch.message.max.bytes is
 smaller."""
 REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The approximate limit of one request; partitions beyond it are in the next one."""
+"""The limit of one response, except of one that is for a single partition."""
+IDLE_BYTES_MIN: Final = 1024
+"""The least that is requested of a partition; those for which it is too much are in the next
+request."""
 RESPONSE_HEADERS_BYTES: Final = 16 * 1024 * 1024
 """The size of topics and partitions in a response, without their messages."""
 HELD_CHECK_S: Final = 0.1
@@ -95,8 +98,17 @@ WITHHELD: Final = {
 """Error code of a later broker for a partition → what it means, and what to do. They do not pass by
 themselves. Source: kafka.server.KafkaApis.handleFetchRequest 2.8.2."""
 
-Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
-"""A request's partitions and fetch offsets."""
+
+class Asked(NamedTuple):
+    """A request for one partition: at most `size` bytes from `offset` on."""
+
+    partition: OwnedPartition
+    offset: int
+    size: int
+
+
+Positions = dict[TopicPartition, Asked]
+"""The content of a request."""
 
 
 def response_bytes_max(config: FetchOptions) -> int:
@@ -281,18 +293,41 @@ class PartitionFetcher:
             return self._in_turn(positions)
 
     def _in_turn(self, positions: Iterable[tuple[OwnedPartition, int]]) -> Positions:
-        """The partitions that fit into one request; they move to the end of the queue. A response
-        with a limit of its own can be for all of them."""
+        """A request for them. If a response for all could be too large, those whose last one was
+        empty get half of it, in equal parts, and the others the rest in turn: with requests for
+        some partitions alone, the others would wait for each response of idle ones."""
+        wanted = list(positions)
+        size = sum([partition.fetch_bytes for partition, _ in wanted])
+        # A response with a limit of its own can be for all.
+        if size <= REQUEST_BYTES_MAX or self._version >= LIMITED_VERSION:
+            return {p.topic_partition: Asked(p, offset, p.fetch_bytes) for p, offset in wanted}
+        most = max(1, REQUEST_BYTES_MAX // 2 // IDLE_BYTES_MIN)
+        is_whole = len(wanted) <= most
+        del wanted[most:]
+        least = REQUEST_BYTES_MAX // 2 // len(wanted)
+        left = REQUEST_BYTES_MAX - least * len(wanted)
         chosen: Positions = {}
-        size = 0
-        is_limited = self._version >= LIMITED_VERSION
-        for partition, offset in positions:
-            if chosen and size + partition.fetch_bytes > REQUEST_BYTES_MAX and not is_limited:
-                break
+        in_full: Positions = {}
+        is_fair = True
+        for partition, offset in wanted:
             tp = partition.topic_partition
-            size += partition.fetch_bytes
-            chosen[tp] = (partition, offset)
-            self._partitions[tp] = self._partitions.pop(tp)
+            more = max(0, partition.fetch_bytes - least)
+            chosen[tp] = Asked(partition, offset, min(least, partition.fetch_bytes))
+            if not partition.may_have_more or not more:
+                continue
+            if more <= left:
+                left -= more
+                chosen[tp] = in_full[tp] = Asked(partition, offset, partition.fetch_bytes)
+            elif not in_full and partition.fetch_bytes > REQUEST_BYTES_MAX // 2:
+                # A message of that size: it gets a request of its own.
+                chosen = in_full = {tp: Asked(partition, offset, partition.fetch_bytes)}
+                is_fair = False
+                break
+            else:
+                is_fair = False
+        if not is_whole or not is_fair:
+            for tp in in_full if is_whole else chosen:
+                self._partitions[tp] = self._partitions.pop(tp)
         return chosen
 
     def _ask(self, wanted: Positions) -> None:
@@ -304,7 +339,7 @@ class PartitionFetcher:
             wait_ms = min(wait_ms, PARTIAL_WAIT_MS)
         self._connection.write(
             fetch_request(
-                {tp: (offset, p.fetch_bytes) for tp, (p, offset) in wanted.items()},
+                {tp: (offset, size) for tp, (_, offset, size) in wanted.items()},
                 max_wait_ms=wait_ms,
                 min_bytes=self._config.fetch_min_bytes,
                 max_bytes=INT_MAX
@@ -332,7 +367,7 @@ class PartitionFetcher:
         for tp, result in results.items():
             if tp not in asked:
                 raise ProtocolError(f"{self._connection} sent {tp}, which was not requested")
-            partition, offset = asked[tp]
+            partition, offset, size = asked[tp]
             if not self._is_wanted(partition, offset):
                 continue
             error = error_for(result.error_code)
@@ -340,7 +375,8 @@ class PartitionFetcher:
                 partition.high_watermark = result.high_watermark
                 if partition.outage.error is not None:
                     partition.outage.end()
-                chunk = self._chunk(partition, offset, result)
+                partition.may_have_more = len(result.message_set) > 0
+                chunk = self._chunk(partition, offset, size, result)
                 if chunk is not None:
                     chunks[partition] = chunk
             elif result.error_code in WITHHELD:
@@ -355,7 +391,8 @@ class PartitionFetcher:
                 logger.log(level, "[%s] %s: %s", self._name, tp, failure)
                 lost[partition] = failure
         self.metrics.fetched(chunks.values(), self._asked_at)
-        self._to_the_end(chunks)
+        if self._version >= LIMITED_VERSION:
+            self._to_the_end(chunks)
         self._lose(lost)
         if out_of_range:
             self._reset(out_of_range)
@@ -390,13 +427,13 @@ class PartitionFetcher:
         return not partition.revoked and partition.fetch_offset == offset
 
     def _chunk(
-        self, partition: OwnedPartition, offset: int, result: FetchPartitionResponse
+        self, partition: OwnedPartition, offset: int, size: int, result: FetchPartitionResponse
     ) -> Chunk | None:
         """The chunk for the stream; None if no message is whole and a larger fetch must follow."""
         tp, data = partition.topic_partition, result.message_set
         if not len(data):
             return None
-        fetched = FetchedSet(tp, offset, data, partition.fetch_bytes, str(self._connection))
+        fetched = FetchedSet(tp, offset, data, size, str(self._connection))
         if fetched.is_withheld:
             # There is nothing for the reader there, but the position must pass it.
             return Chunk(partition, b"", offset, offset + 1)
@@ -406,7 +443,7 @@ class PartitionFetcher:
             logger.error("[%s] %s", self._name, error)
             return Chunk(partition, b"", offset, offset, error=error, hold=True)
         if needed is not None:
-            partition.fetch_bytes = needed
+            partition.fetch_bytes = max(needed, self._config.fetch_message_max_bytes)
             return None
         partition.fetch_bytes = self._config.fetch_message_max_bytes
         try:

@@ -33,13 +33,15 @@ class OwnedPartition:
     consumed_offset  the first offset that the reader has not finished, <= fetch_offset; NO_OFFSET
                      until a position is known. A commit stores this one.
     fetch_bytes      the size to request: fetch.message.max.bytes, more for an oversize message
+    may_have_more    whether the last response had messages of it
     held             no fetches until the stream has raised the error of the last one
     revoked          no longer owned: sets still on their way are dropped
     high_watermark   the first offset that consumers must not see yet, at the last fetch; NO_OFFSET
                      before it
     outage           why it cannot be fetched, and since when
 
-    Offsets and flags change under the stream's lock; `fetch_bytes` belongs to the fetcher.
+    Offsets and flags change under the stream's lock; `fetch_bytes` and `may_have_more` belong to
+    the fetcher.
     """
 
     __slots__ = (
@@ -48,6 +50,7 @@ class OwnedPartition:
         "fetch_offset",
         "held",
         "high_watermark",
+        "may_have_more",
         "outage",
         "revoked",
         "sink",
@@ -70,6 +73,7 @@ class OwnedPartition:
         self.fetch_offset = offset
         self.consumed_offset = offset
         self.fetch_bytes = fetch_bytes
+        self.may_have_more = False
         self.held = False
         self.revoked = False
         self.high_watermark = NO_OFFSET

@@ -547,9 +547,74 @@ def test_revoked_partitions_are_forgotten() -> None:
 
 def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """If one request has no room for all partitions, each of them gets its turn."""
-    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", 1024 * 1024)
+    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", fetcher_module.IDLE_BYTES_MIN)
     bench = Bench()
     bench.own(TP0, 0)
     bench.own(TP1, 0)
     bench.rounds(4)
     assert bench.fetches() == [[(0, 0)], [(1, 0)], [(0, 0)], [(1, 0)]]
+
+
+def requests_of(bench: Bench) -> list[FetchRequest]:
+    requests = bench.cluster.network.requests(FetchRequest)
+    return [request for request in requests if isinstance(request, FetchRequest)]
+
+
+def sizes_of(request: FetchRequest) -> dict[int, int]:
+    return {p.partition: p.max_bytes for topic in request.topics for p in topic.partitions}
+
+
+@pytest.mark.parametrize("count", [64, 65, 5000])
+def test_many_idle_partitions_share_a_request(count: int) -> None:
+    """However many partitions a broker leads, one request asks for all, and waits at the broker for
+    as long as is configured; its response is never larger than allowed. From 65 partitions on a
+    request had 64 of them and came back after 10 ms."""
+    bench = Bench()
+    bench.cluster = FakeCluster({"t": dict.fromkeys(range(count), 1)})
+    connection = Connection("b1", PORT, runtime=bench.cluster.network.runtime())
+    bench.fetcher = PartitionFetcher("f", connection, bench.config, bench._lose, THREADS, list)
+    for number in range(count):
+        bench.own(TopicPartition("t", number), 0)
+    bench.rounds(2)
+    for request in requests_of(bench):
+        assert sizes_of(request).keys() == set(range(count))
+        assert sum(sizes_of(request).values()) <= fetcher_module.REQUEST_BYTES_MAX
+        assert request.max_wait_ms == bench.config.fetch_wait_max_ms
+
+
+def test_partitions_with_messages_are_fetched_in_full_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If not all can be fetched in full, those whose last response had messages take turns, and
+    the others get a little in each request."""
+    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", 6000)
+    monkeypatch.setattr(fetcher_module, "IDLE_BYTES_MIN", 100)
+    bench = Bench(fetch_message_max_bytes=2000, queued_max_message_chunks=100)
+    bench.cluster = FakeCluster({"t": dict.fromkeys(range(6), 1)})
+    connection = Connection("b1", PORT, runtime=bench.cluster.network.runtime())
+    bench.fetcher = PartitionFetcher("f", connection, bench.config, bench._lose, THREADS, list)
+    for number in range(6):
+        bench.own(TopicPartition("t", number), 0)
+        for _ in range(9 if number else 0):
+            bench.cluster.append(TopicPartition("t", number), b"x" * 400)
+    bench.rounds(6)
+    asked = [sizes_of(request) for request in requests_of(bench)]
+    in_full = [{n for n, size in sizes.items() if size == 2000} for sizes in asked]
+    assert in_full == [set(), {1, 2}, {3, 4}, {5, 1}, {2, 3}, {4, 5}]
+    assert {size for sizes in asked for size in sizes.values()} == {500, 2000}
+    assert len(bench.read()) == 45
+
+
+def test_a_message_larger_than_the_part_of_an_idle_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is fetched in full next, and the configured size stays."""
+    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", 3000)
+    monkeypatch.setattr(fetcher_module, "IDLE_BYTES_MIN", 100)
+    bench = Bench(fetch_message_max_bytes=2000)
+    first, second = bench.own(TP0, 0), bench.own(TP1, 0)
+    bench.cluster.append(TP1, b"x" * 1000)
+    bench.rounds(2)
+    assert bench.read() == [b"x" * 1000]
+    assert [sizes_of(request)[1] for request in requests_of(bench)] == [750, 2000]
+    assert first.fetch_bytes == second.fetch_bytes == 2000
