@@ -130,7 +130,7 @@ class Machine:
         assert set(found) <= set(written), "nobody wrote that there"
         assert latest(found) == latest(written), "the last message of a key is gone"
         assert [] == [str(problem) for problem in check_log(log.directory, self.disk)]
-        self.messages = found
+        self.messages, self.last_set = found, []
 
 
 class Replica(Machine):
@@ -177,7 +177,7 @@ class Replica(Machine):
         written = {*self.messages, *self.last_set}
         may_be_back = self.is_cutting or (self.is_cut and end_offset < 10**9)
         if may_be_back and found - written <= self.dropped:
-            self.messages = messages_of(self.log)
+            self.messages, self.last_set = messages_of(self.log), []
             assert [] == [str(one) for one in check_log(self.log.directory, self.disk)]
         else:
             super().compare(end_offset, flushed)
