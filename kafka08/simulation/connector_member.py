@@ -208,6 +208,10 @@ class ConnectorMember:
     def end(self) -> None:
         self.is_ending = True
 
+    def keep_calm(self) -> None:
+        """Let it stay in the group from now on."""
+        self._leaves_left = 0
+
     def work(self, *, is_long: bool) -> None:
         """Work for a message, but not beyond the limit of all work: the run must end."""
         habits = self._habits

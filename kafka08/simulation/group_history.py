@@ -61,10 +61,13 @@ class GroupHistory:
         """The member to which a partition was assigned last."""
         self.committed_offsets: dict[TopicPartition, int] = {}
         """The highest offset whose commit was acknowledged to the owner of its partition."""
+        self.assignments = 0
+        """The number of assignments to members, of all that there were."""
         self.repetitions = 0
         """The number of messages that were processed again."""
 
     def assigned(self, member: str, partitions: Iterable[TopicPartition]) -> None:
+        self.assignments += 1
         has = self._next.setdefault(member, {})
         floors = self._floors.setdefault(member, {})
         for tp in partitions:

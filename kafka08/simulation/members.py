@@ -105,6 +105,11 @@ class SimMember:
             if took > seconds and not process.is_dead:
                 self._history.took_long(process.name, what, took, seconds)
 
+    def keep_calm(self) -> None:
+        """Let it stay in the group from now on."""
+        if self._member is not None:
+            self._member.keep_calm()
+
     def end(self) -> None:
         """Let it leave the group soon."""
         if self._member is not None:

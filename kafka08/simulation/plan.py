@@ -69,6 +69,9 @@ TOPIC_COUNTS: Final = (0, 0, 0, 4, 10)
 ADDED_SHARE: Final = 0.7
 """Added faults begin in this share of the phase with faults, so that the cluster has to work
 after most of them while other faults happen."""
+KILLED: Final = "killed"
+SUSPENDED: Final = "suspended"
+AWAY: Final = ("", "", "", KILLED, SUSPENDED)
 BURST_SECONDS: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
@@ -102,6 +105,7 @@ class Plan:
     members          the number of members of the consumer group
     offsets_storage  of the group
     coordinated      whether the members are KafkaConsumers, of a group with a coordinator
+    away             what happens to one broker after the faults: the others must go on. "": nothing
     """
 
     brokers: int
@@ -128,6 +132,7 @@ class Plan:
     members: int
     offsets_storage: StorageName
     coordinated: bool = False
+    away: str = ""
     windows: Sequence[tuple[float, float]] | None = None
     salt: int = 0
 
@@ -220,6 +225,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
         loses_writes=loses_writes,
         members=random.choice([0, 1, 2, 3]),
         offsets_storage=random.choice(get_args(StorageName)),
+        away=Random(f"{seed}/away").choice(AWAY) if brokers > 1 else "",
     )
 
 

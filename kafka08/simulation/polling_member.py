@@ -113,6 +113,10 @@ class PollingMember:
         if self._consumer is not None:
             self._consumer.wakeup()
 
+    def keep_calm(self) -> None:
+        """Let it stay in the group from now on."""
+        self.whims_left = 0
+
     def work(self, seconds: float) -> None:
         """Work for so long, but not beyond the limit of all work: the run must end."""
         if seconds and self._work_left > 0:

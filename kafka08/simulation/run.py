@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -18,6 +18,7 @@ from kafka08.log.check import check_log
 from kafka08.log.files import read_file
 from kafka08.log.names import LOG_SUFFIX, partition_directory
 from kafka08.profile import SAFE
+from kafka08.simulation.calm_checks import CALM_SECONDS, CalmChecks
 from kafka08.simulation.cluster import (
     BROKER_PORT,
     LEFTOVER_SECONDS,
@@ -32,7 +33,8 @@ from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import SimMember
 from kafka08.simulation.move_checks import MoveChecks
 from kafka08.simulation.network import Network
-from kafka08.simulation.plan import Fault, Plan, draw_plan
+from kafka08.simulation.plan import KILLED, SUSPENDED, Fault, Plan, draw_plan
+from kafka08.simulation.process import Process
 from kafka08.simulation.recovery_conditions import (
     are_in_sync,
     are_registered,
@@ -56,7 +58,7 @@ from kafka08.simulation.writers import Observed, async_producer, new_producer, o
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
 from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
-from kafka08.structs import TopicPartition
+from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.model.server import Server
 
@@ -183,7 +185,7 @@ class Run:
         self.broken: list[str] = []
         """A sentence for each violation."""
         is_safe = plan.profile == SAFE
-        zookeeper_checks = ZooKeeperChecks(
+        zookeeper_checks = self.zookeeper_checks = ZooKeeperChecks(
             self.zookeeper, self._on_violation, self.say, is_safe=is_safe
         )
         ControllerCheck(
@@ -226,6 +228,15 @@ class Run:
             SimMember(self.hosts, number, self.target, self.group, plan.offsets_storage)
             for number in range(plan.members)
         ]
+        self.calm_checks = CalmChecks(
+            plan,
+            self.zookeeper,
+            self.brokers,
+            self.observed.history,
+            self.readers,
+            self.group,
+            lambda text, seconds: self._await(text, seconds, lambda: not text()),
+        )
         self.verdict: str | None = None
         self._is_recovering = False
         """Whether processes that end are started again at once."""
@@ -325,8 +336,24 @@ class Run:
         self.say("all faults are repaired")
         if self.trace.timeline is not None:
             self.trace.timeline.repaired_at = self.scheduler.now
-        self.observed.is_ending = self._is_recovering = True
+        self._is_recovering = True
+        self.observed.is_ending = not self.plan.away
         self.faults.repair()
+        self._await_replicas()
+        if self.plan.away:
+            self._go_on_without_one()
+            self.observed.is_ending = True
+            self._await_replicas()
+        self._await("producers to end", RECOVERY_SECONDS, lambda: not self.observed.writers)
+        self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
+        self._await(
+            lambda: f"topics to be whole or gone: {unsettled(self.zookeeper, self.brokers)}",
+            RECOVERY_SECONDS,
+            lambda: not unsettled(self.zookeeper, self.brokers),
+        )
+
+    def _await_replicas(self) -> None:
+        """Wait until all brokers run, and all replicas of the clients' topic are in sync."""
         self._await(
             "brokers to run and register",
             RECOVERY_SECONDS,
@@ -345,12 +372,45 @@ class Run:
             RECOVERY_SECONDS,
             partial(know_leaders, self.zookeeper, self.brokers, self.target.partitions),
         )
-        self._await("producers to end", RECOVERY_SECONDS, lambda: not self.observed.writers)
-        self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
+
+    def _go_on_without_one(self) -> None:
+        """One broker is away for a while: the others must go on."""
+        random = self.hosts.random_of("away")
+        before = self.calm_checks.states()
+        away = random.choice(self.brokers)
+        process = away.process
+        assert process is not None
+        self.say(f"{process.name} is {self.plan.away}; the others must go on")
+        self._is_recovering = False  # it must not be started at once
+        if self.plan.away == KILLED:
+            self.hosts.kill(process, silently=False)
+        else:
+            process.stop()
+        self.calm_checks.check_without(away, before)
+        self.say(f"{process.name} comes back")
+        if self.plan.away == SUSPENDED:
+            process.resume()
+        self._is_recovering = True
+
+    def _await_calm(self) -> None:
+        """Wait until nothing has changed for a while."""
+        for member in self.members:
+            member.keep_calm()
+        before, since = self.calm_checks.state(), self.scheduler.now
+        changed: list[str] = []
+
+        def is_calm() -> bool:
+            nonlocal before, since, changed
+            now = self.calm_checks.state()
+            if now != before:
+                changed = [name for name in now if now[name] != before.get(name)]
+                before, since = now, self.scheduler.now
+            return self.scheduler.now - since > CALM_SECONDS
+
         self._await(
-            lambda: f"topics to be whole or gone: {unsettled(self.zookeeper, self.brokers)}",
+            lambda: f"the cluster to stay as it is: last changed {', '.join(changed)}",
             RECOVERY_SECONDS,
-            lambda: not unsettled(self.zookeeper, self.brokers),
+            is_calm,
         )
 
     def _check(self) -> None:
@@ -383,6 +443,7 @@ class Run:
                 RECOVERY_SECONDS,
                 lambda: not shared(),
             )
+        self._await_calm()
 
     def _final_all(self) -> dict[TopicPartition, dict[int, bytes]]:
         """The final messages of every partition, at one time: a late request of a producer that
@@ -470,9 +531,19 @@ class Run:
             if not (is_broker or process.is_dead or process is self.director.process):
                 self._check_leftovers(process.name, self.hosts.leftovers(process))
         for broker in self.brokers:
+            self.zookeeper_checks.on_closed = partial(
+                self._check_led, broker, self.calm_checks.states()
+            )
             self._check_leftovers(broker.host, broker.shutdown(STOP_SECONDS))
         self._check_rules()
         self._check_logs()
+
+    def _check_led(
+        self, stopped: SimBroker, before: Mapping[TopicPartition, LeaderAndIsr], process: Process
+    ) -> None:
+        """A process has closed its session: nobody has noticed yet."""
+        if process is stopped.process and (led := self.calm_checks.still_led(stopped, before)):
+            self._on_violation(led)
 
     def _await_late_requests(self) -> None:
         """Wait until no log has grown for a while: requests with acks 0 may wait in the buffers of

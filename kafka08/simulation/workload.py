@@ -47,7 +47,7 @@ class Reader:
         self.has_ended = False
         self._runtime = runtime
         self._history = history
-        self._tp = tp
+        self.tp = tp
         self._cluster = ClusterClient(
             target.bootstrap, client_id=runtime.process.name, timeout_ms=TIMEOUT_MS, runtime=runtime
         )
@@ -69,18 +69,18 @@ class Reader:
 
     def _read_on(self) -> None:
         if self._consumer is None:
-            self._cluster.refresh([self._tp.topic])
-            leader = self._cluster.leader(self._tp)
+            self._cluster.refresh([self.tp.topic])
+            leader = self._cluster.leader(self.tp)
             self._consumer = SimpleConsumer(
                 leader.host, leader.port, TIMEOUT_MS, runtime=self._runtime
             )
         fetched = self._consumer.fetch(
-            self._tp, self.position, max_wait_ms=FETCH_WAIT_MS, min_bytes=1
+            self.tp, self.position, max_wait_ms=FETCH_WAIT_MS, min_bytes=1
         )
         for message in fetched:
             assert message.value is not None
             self._history.record_read(
-                self._runtime.process.name, self._tp, message.offset, message.value
+                self._runtime.process.name, self.tp, message.offset, message.value
             )
             self.position = message.offset + 1
 

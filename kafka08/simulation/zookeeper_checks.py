@@ -18,6 +18,7 @@ from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.model.messages import (
+    CloseSessionRequest,
     ConnectRequest,
     CreateRequest,
     DeleteRequest,
@@ -36,6 +37,7 @@ class ZooKeeperChecks:
     on_state       called after each write of a partition's state
     on_deleted     called after the deletion of one
     on_offset      called with the writer after a write of a group's offset (safe profile)
+    on_closed      called with a process that has closed its session
     on_moves       called with the writer, after a write or removal of the request for moves
     """
 
@@ -50,6 +52,7 @@ class ZooKeeperChecks:
         self.on_state: Callable[[], object] = lambda: None
         self.on_deleted: Callable[[TopicPartition], object] = lambda _tp: None
         self.on_offset: Callable[[str, TopicPartition, int], object] = lambda *_: None
+        self.on_closed: Callable[[Process], object] = lambda _process: None
         self.on_moves: Callable[[str], object] = lambda _writer: None
         self._zookeeper = zookeeper
         self._is_safe = is_safe
@@ -66,6 +69,8 @@ class ZooKeeperChecks:
     def _on_done(self, process: Process, message: ToServer) -> None:
         if isinstance(message, ConnectRequest):
             return
+        if isinstance(message[1], CloseSessionRequest):
+            self.on_closed(process)
         is_state = is_move = False
         for path in deleted_paths(message[1]):
             is_move = is_move or path == paths.REASSIGN_PARTITIONS

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafka08.broker.groups.group_member import Member
 from kafka08.consumer.group.assignors import RangeAssignor, RoundRobinAssignor, Shares
 from kafka08.consumer.group.kafka_consumer import KafkaConsumer
 from kafka08.consumer.group.partitions import Partitions
@@ -68,6 +69,12 @@ def test_an_uneven_assignment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for assignor in (RangeAssignor, RoundRobinAssignor):
         monkeypatch.setattr(assignor, "share", all_to_one)
     assert_found("share its partitions evenly")
+
+
+def test_heartbeats_that_renew_no_session_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run finds a coordinator that expels a member although it sends heartbeats."""
+    monkeypatch.setattr(Member, "renew_session", lambda *_: None)
+    assert_found("to stay as it is")
 
 
 def test_a_call_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

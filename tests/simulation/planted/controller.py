@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from kafka08.broker.cluster.registration import RegistrationKeeper
+from kafka08.broker.controller.cluster_changes import ClusterChanges
 from kafka08.broker.controller.leader_selectors import Election
 from kafka08.broker.controller.leadership import Leadership, while_controller
 from kafka08.broker.controller.reassignment import Reassignments
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
+from kafka08.broker.process.server import KafkaServer
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.profile import CLASSIC
-from kafka08.simulation.plan import Fault
+from kafka08.simulation.plan import KILLED, Fault
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.election import ControllerElection
@@ -206,3 +208,34 @@ def _(patch: pytest.MonkeyPatch) -> None:
         self.remove_deletion(topic)
 
     patch.setattr(RequestZnodes, "remove_topic", remove)
+
+
+@planted(
+    "leaders are elected only when a broker comes back",
+    "controller",
+    "to be led by another",
+    (),
+    seed=0,
+    settings={**PLAIN, "replication_factor": 3, "faults_seconds": 1.0, "away": KILLED},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    failed = ClusterChanges.brokers_failed
+
+    def without_election(self: ClusterChanges, brokers: Collection[int]) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(StateChanges, "elect_where_needed", lambda _: None)
+            failed(self, brokers)
+
+    patch.setattr(ClusterChanges, "brokers_failed", without_election)
+
+
+@planted(
+    "a clean stop moves no leaders",
+    "brokers",
+    "is stopped cleanly, and leads",
+    (),
+    seed=0,
+    settings={**PLAIN, "replication_factor": 3, "faults_seconds": 1.0},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KafkaServer, "_controlled_shutdown", lambda _: None)

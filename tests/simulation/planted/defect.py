@@ -58,7 +58,9 @@ class Planted:
             pause_seconds=max(plan.pause_seconds, SHORT_PAUSE_SECONDS),
         )
         plan = replace(plan, **self.settings)
-        return with_faults(plan, seed, self.kinds) if self.needs(plan) else None
+        if not self.needs(plan):
+            return None
+        return with_faults(plan, seed, self.kinds)
 
     def found_by(self, seed: int, plan: Plan) -> str | None:
         """The verdict of a run with the defect; None if it does not find it."""

@@ -13,14 +13,15 @@ from kafka08.broker.replication import replica_fetcher
 from kafka08.broker.replication.isr_changes import IsrChanges
 from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
 from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
+from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.requests.handlers import fetch
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.simulation import writers
-from kafka08.simulation.plan import Fault
+from kafka08.simulation.plan import SUSPENDED, Fault
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.operations import ANY_VERSION
 from kafka08.zk.store import ClusterStore
-from tests.simulation.planted.defect import LONG, MOVES, movable, planted, replicated
+from tests.simulation.planted.defect import LONG, MOVES, PLAIN, movable, planted, replicated
 
 
 @planted(
@@ -267,3 +268,36 @@ def _(patch: pytest.MonkeyPatch) -> None:
                 manager.record_follower_fetches([manager.partition(tp)], [offset], replica_id)
 
     patch.setattr(fetch, "record_positions", all_or_nothing)
+
+
+@planted(
+    "a silent follower stays in the ISR",
+    "KAFKA-1367",
+    "to leave the ISR",
+    (),
+    seed=5,
+    settings={**LONG, "replication_factor": 3, "away": SUSPENDED, "faults_seconds": 1.0},
+    needs=lambda plan: (
+        plan.broker_properties["replica.lag.time.max.ms"] == "2000"
+        and plan.broker_properties["zookeeper.session.timeout.ms"] == "6000"
+    ),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ReplicaManager, "shrink_isrs", lambda *_: None)
+
+
+@planted(
+    "a follower that waits for messages counts as silent",
+    "replication",
+    "to stay as it is",
+    (),
+    seed=0,
+    settings={**PLAIN, "replication_factor": 3, "faults_seconds": 1.0, "away": ""},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    out_of_sync = Partition.out_of_sync_replicas
+
+    def soon(self: Partition, now: float, _lag_seconds: float, lag_messages: Any) -> Any:
+        return out_of_sync(self, now, 0.2, lag_messages)
+
+    patch.setattr(Partition, "out_of_sync_replicas", soon)
