@@ -98,7 +98,8 @@ class CalmChecks:
             for number, reader in enumerate(self._readers)
             if self._is_writable(TopicPartition(TOPIC, number))
         ]
-        if not writable:
+        # Messages for a partition without a leader take the whole buffer of some producers.
+        if len(writable) < len(self._readers):
             return
         first = len(self._history.acknowledgements)
         due: dict[TopicPartition, int] = {}

@@ -142,6 +142,8 @@ class SimBroker:
         self.process: Process | None = None
         self.server: KafkaServer | None = None
         self.starts = 0
+        self.last_error = ""
+        """Why a process could not start, or halted, the last time that one did."""
         self.is_stopping = False
         """Whether its process is being stopped cleanly, or was."""
         self._ends: dict[TopicPartition, int] = {}
@@ -168,12 +170,17 @@ class SimBroker:
         name = f"{self.host}.{self.starts}"
         process = self.process = self.hosts.process(name, self.host)
         process.on_death.append(self._end_of_process)
+
+        def halted(status: int) -> None:
+            self.last_error = f"{name} halts with status {status}"
+            self.trace(self.last_error)
+
         runtime = SimBrokerRuntime(
             self.hosts.world,
             process,
             self.hosts.random_of(name),
             self.disk,
-            lambda status: self.trace(f"{name} halts with status {status}"),
+            halted,
         )
         config = BrokerConfig(
             {
@@ -190,7 +197,8 @@ class SimBroker:
             try:
                 server.startup()
             except (KafkaError, OSError) as error:
-                self.trace(f"{name} cannot start: {error}")
+                self.last_error = f"{name} cannot start: {error}"
+                self.trace(self.last_error)
                 process.die()
             server.await_shutdown()
 

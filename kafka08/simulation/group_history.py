@@ -17,7 +17,7 @@ member is killed before, another member must process it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kafka08.structs import TopicPartition
@@ -61,6 +61,8 @@ class GroupHistory:
         """The member to which a partition was assigned last."""
         self.committed_offsets: dict[TopicPartition, int] = {}
         """The highest offset whose commit was acknowledged to the owner of its partition."""
+        self._committers: dict[TopicPartition, str] = {}
+        """The members that made these commits."""
         self.assignments = 0
         """The number of assignments to members, of all that there were."""
         self.repetitions = 0
@@ -96,7 +98,10 @@ class GroupHistory:
         if due is not None and offset != due:
             self._on_violation(f"{member} was handed {tp} offset {offset} instead of {due}")
         elif floor is not None and offset < floor:
-            self._on_violation(f"{member} begins {tp} at {offset}, though {floor} was committed")
+            self._on_violation(
+                f"{member} begins {tp} at {offset}, though {floor} was committed, "
+                f"{self.last_commit(tp)}"
+            )
         elif floor is not None and offset > end:
             self._on_violation(
                 f"{member} begins {tp} at {offset}, but no member has processed {end}"
@@ -114,8 +119,9 @@ class GroupHistory:
     def committed(self, member: str, offsets: Mapping[TopicPartition, int]) -> None:
         for tp, offset in offsets.items():
             self._check_commit(member, tp, offset)
-            if self._may_commit(member, tp):
-                self.committed_offsets[tp] = max(self.committed_offsets.get(tp, 0), offset)
+            if self.owner(tp) == member and offset >= self.committed_offsets.get(tp, 0):
+                self.committed_offsets[tp] = offset
+                self._committers[tp] = member
 
     def _check_commit(self, member: str, tp: TopicPartition, offset: int) -> None:
         """Rule 4."""
@@ -124,10 +130,6 @@ class GroupHistory:
             self._on_violation(
                 f"{member} committed {tp} offset {offset}, but no member has processed {end}"
             )
-
-    def _may_commit(self, member: str, tp: TopicPartition) -> bool:
-        """Whether it is the owner of the partition, for whom an acknowledged commit counts."""
-        return self._owners.get(tp) == member
 
     def took_long(self, member: str, what: str, seconds: float, limit: float) -> None:
         """A call of a member's consumer has not ended in time."""
@@ -146,9 +148,17 @@ class GroupHistory:
         )
         return "" if is_even else f"{dict(counts)}"
 
-    def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
-        """The number of these messages that no member has processed."""
-        return len(offsets - self._processed.get(tp, set()))
+    def owner(self, tp: TopicPartition) -> str | None:
+        """The member to which a partition was assigned last."""
+        return self._owners.get(tp)
+
+    def missing(self, tp: TopicPartition, offsets: Collection[int]) -> set[int]:
+        """Those of these messages that no member has processed."""
+        return set(offsets) - self._processed.get(tp, set())
+
+    def last_commit(self, tp: TopicPartition) -> str:
+        """Names of the member that made the commit of `committed_offsets`, and of the owner now."""
+        return f"by {self._committers.get(tp)}; the partition belongs to {self.owner(tp)}"
 
     @property
     def count(self) -> int:

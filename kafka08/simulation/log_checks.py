@@ -16,7 +16,7 @@ safe profile: under the classic one a log may lose messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from kafka08.errors import KafkaError
 from kafka08.log import Log
 from kafka08.log.names import LOG_SUFFIX
 from kafka08.simulation.cluster import SimBroker
+from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
@@ -75,7 +76,7 @@ class LogChecks:
         zookeeper: SimZooKeeper,
         brokers: Sequence[SimBroker],
         group: str,
-        committed: Mapping[TopicPartition, int],
+        group_history: GroupHistory,
         on_violation: Callable[[str], object],
         *,
         replication_factor: int,
@@ -86,7 +87,8 @@ class LogChecks:
         self._zookeeper = zookeeper
         self._brokers = brokers
         self._group = group
-        self._group_committed = committed
+        self._group_history = group_history
+        self._group_committed = group_history.committed_offsets
         self._on_violation = on_violation
         self._is_safe = is_safe
         self._leaderships: dict[tuple[SimBroker, TopicPartition], Leadership] = {}
@@ -259,7 +261,7 @@ class LogChecks:
             if offset < committed:
                 self._on_violation(
                     f"{broker.process.name}: the group's offset of {of} is {offset}, though "
-                    f"{committed} was committed"
+                    f"{committed} was committed, {self._group_history.last_commit(of)}"
                 )
 
 

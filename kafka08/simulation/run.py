@@ -36,16 +36,16 @@ from kafka08.simulation.network import Network
 from kafka08.simulation.plan import KILLED, SUSPENDED, Fault, Plan, draw_plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.recovery_conditions import (
-    are_in_sync,
-    are_registered,
     assignment_of,
-    know_leaders,
+    out_of_sync,
+    unregistered,
+    without_leader,
 )
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.timeline import Timeline
 from kafka08.simulation.topic_checks import unsettled
-from kafka08.simulation.trace import Trace
+from kafka08.simulation.trace import Trace, folded
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.workload import (
     TIMEOUT_MS,
@@ -149,7 +149,7 @@ def _outcome(seed: int, plan: Plan, trace: Trace, until: float | None) -> Outcom
         len(run.observed.history.acknowledgements) + len(run.observed.stored),
         len(run.observed.history.reads),
         bool(run.broken or run.hosts.uncaught),
-        list(trace.lines),
+        folded(trace.lines),
     )
 
 
@@ -213,7 +213,7 @@ class Run:
             self.zookeeper,
             self.brokers,
             GROUP,
-            self.group.committed_offsets,
+            self.group,
             self._on_violation,
             replication_factor=plan.replication_factor,
             is_safe=is_safe,
@@ -288,7 +288,11 @@ class Run:
 
     def _set_up(self) -> None:
         self.say(f"plan: {self.plan}")
-        self._await("brokers to register", START_SECONDS, self._start_all)
+        self._await(
+            lambda: f"brokers to register: {unregistered(self.zookeeper, self.brokers)}",
+            START_SECONDS,
+            self._start_all,
+        )
         with AdminClient(ADDRESS, runtime=self.director) as admin:
             admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
             admin.await_leaders(TOPIC, timeout_ms=int(START_SECONDS * 1000))
@@ -346,32 +350,24 @@ class Run:
             self._await_replicas()
         self._await("producers to end", RECOVERY_SECONDS, lambda: not self.observed.writers)
         self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
-        self._await(
-            lambda: f"topics to be whole or gone: {unsettled(self.zookeeper, self.brokers)}",
-            RECOVERY_SECONDS,
-            lambda: not unsettled(self.zookeeper, self.brokers),
+        self._await_none(
+            "topics to be whole or gone", partial(unsettled, self.zookeeper, self.brokers)
         )
 
     def _await_replicas(self) -> None:
         """Wait until all brokers run, and all replicas of the clients' topic are in sync."""
-        self._await(
-            "brokers to run and register",
-            RECOVERY_SECONDS,
-            partial(are_registered, self.zookeeper, self.brokers),
-        )
-        self._await(
-            "partitions to be moved",
-            RECOVERY_SECONDS,
-            lambda: self.zookeeper.server.find(paths.REASSIGN_PARTITIONS) is None,
-        )
-        self._await(
-            "replicas to be in sync", RECOVERY_SECONDS, partial(are_in_sync, self.zookeeper, TOPIC)
-        )
-        self._await(
+        brokers, zookeeper = self.brokers, self.zookeeper
+        self._await_none("brokers to run and register", partial(unregistered, zookeeper, brokers))
+        self._await_none("partitions to be moved", self._unmoved)
+        self._await_none("replicas to be in sync", partial(out_of_sync, zookeeper, TOPIC))
+        self._await_none(
             "brokers to know the leaders",
-            RECOVERY_SECONDS,
-            partial(know_leaders, self.zookeeper, self.brokers, self.target.partitions),
+            partial(without_leader, zookeeper, brokers, self.target.partitions),
         )
+
+    def _unmoved(self) -> str:
+        znode = self.zookeeper.server.find(paths.REASSIGN_PARTITIONS)
+        return "" if znode is None or znode.data is None else znode.data.decode()
 
     def _go_on_without_one(self) -> None:
         """One broker is away for a while: the others must go on."""
@@ -425,23 +421,14 @@ class Run:
             )
 
         if self.members:
-            self._await(
-                "the group to process every message",
-                RECOVERY_SECONDS,
-                lambda: not any(self.group.missing(tp, set(final[tp])) for tp in final),
-            )
-
+            self._await_none("the group to process every message", partial(self._missing, final))
             ends = {tp: max(final[tp]) + 1 for tp in final if final[tp]}
-            self._await(
-                "the group to commit the end of every partition",
-                RECOVERY_SECONDS,
-                lambda: self._has_committed(ends),
+            self._await_none(
+                "the group to commit the end of every partition", partial(self._uncommitted, ends)
             )
-            shared = partial(self.group.uneven, len(self.members), self.target.partitions)
-            self._await(
-                lambda: f"the group to share its partitions evenly: {shared()}",
-                RECOVERY_SECONDS,
-                lambda: not shared(),
+            self._await_none(
+                "the group to share its partitions evenly",
+                partial(self.group.uneven, len(self.members), self.target.partitions),
             )
         self._await_calm()
 
@@ -469,10 +456,20 @@ class Run:
             *self.observed.lost(values),
         ]
 
-    def _has_committed(self, ends: dict[TopicPartition, int]) -> bool:
-        """Whether the group has committed these ends, in either store, since a migration may have
-        moved its offsets. A member also commits its start: offset 0 of an empty partition. A late
+    def _missing(self, final: Mapping[TopicPartition, Mapping[int, bytes]]) -> str:
+        for tp, messages in final.items():
+            if missing := self.group.missing(tp, messages.keys()):
+                return (
+                    f"{tp} offset {min(missing)} and {len(missing) - 1} more; it belongs to "
+                    f"{self.group.owner(tp)}"
+                )
+        return ""
+
+    def _uncommitted(self, ends: dict[TopicPartition, int]) -> str:
+        """How the committed offsets differ from these ends, in either store, since a migration may
+        have moved them. A member also commits its start: offset 0 of an empty partition. A late
         request of a producer that gave up may still extend a log; then `ends` is updated."""
+        found = []
         for storage in get_args(StorageName):
             committed = self._committed(storage)
             for tp, offset in committed.items():
@@ -481,8 +478,14 @@ class Run:
             if {tp: offset for tp, offset in committed.items() if offset > 0} == {
                 tp: end for tp, end in ends.items() if end > 0
             }:
-                return True
-        return False
+                return ""
+            found += [
+                f"{storage} has {committed.get(tp)} of {tp}, which ends at {end} and belongs to "
+                f"{self.group.owner(tp)}"
+                for tp, end in ends.items()
+                if committed.get(tp) != end
+            ]
+        return "; ".join(found)
 
     def _committed(self, storage: StorageName) -> dict[TopicPartition, int]:
         """The group's committed offsets; {} while no broker returns them."""
@@ -605,6 +608,10 @@ class Run:
                 raise Violation(f"waited {seconds:g} s in vain for {awaited}")
             self.director.sleep(0.1)
 
+    def _await_none(self, what: str, problem: Callable[[], str]) -> None:
+        """Wait until there is no problem any more. The last one is in the verdict."""
+        self._await(lambda: f"{what}: {problem()}", RECOVERY_SECONDS, lambda: not problem())
+
     def _check_rules(self) -> None:
         if self.broken or self.hosts.uncaught:
             raise Violation((self.broken or self.hosts.uncaught)[0])
@@ -615,7 +622,7 @@ class Run:
         for broker in self.brokers:
             if not broker.is_running:
                 broker.start()
-        return are_registered(self.zookeeper, self.brokers)
+        return not unregistered(self.zookeeper, self.brokers)
 
     def _skew(self) -> tuple[int, float]:
         draw = self.random.random

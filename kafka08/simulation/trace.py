@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kafka08.simulation.timeline import Timeline
@@ -18,6 +18,10 @@ LINES_KEPT: Final = 400
 HASHED_BYTES: Final = 1 << 16
 """Steps are hashed when they take this many bytes, since one at a time takes longer."""
 STEP, MESSAGE, TEXT = 0, 1, 2
+TIME_LETTERS: Final = 12
+"""The length of the time at the beginning of a line."""
+FOLDED: Final = 4
+"""A line that is one of so many before it is not repeated."""
 _step = struct.Struct("<BdII").pack
 _message = struct.Struct("<BdIII").pack
 
@@ -86,3 +90,22 @@ class Trace:
     def _add_pending(self) -> None:
         self._hash.update(self._pending)
         self._pending.clear()
+
+
+def folded(lines: Iterable[str]) -> list[str]:
+    """The lines without those that repeat one of the few before them, which gets their number: a
+    tool that is refused again, an ISR that changes to and fro."""
+    found: list[tuple[str, int, str]] = []
+    for line in lines:
+        time, text = line[:TIME_LETTERS], line[TIME_LETTERS:]
+        for place in range(len(found) - 1, max(-1, len(found) - 1 - FOLDED), -1):
+            first, count, _ = found[place]
+            if first[TIME_LETTERS:] == text:
+                found[place] = (first, count + 1, time.strip())
+                break
+        else:
+            found.append((line, 1, ""))
+    return [
+        line if count == 1 else f"{line} ({count} times, the last at {last})"
+        for line, count, last in found
+    ]

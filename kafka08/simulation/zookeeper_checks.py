@@ -64,6 +64,8 @@ class ZooKeeperChecks:
         self._controllers: dict[int, str] = {}
         self._states: dict[str, LeaderAndIsr] = {}
         self._offsets: dict[str, int] = {}
+        self._writers: dict[str, str] = {}
+        """Who wrote each offset."""
         zookeeper.on_done = self._on_done
 
     def _on_done(self, process: Process, message: ToServer) -> None:
@@ -149,10 +151,14 @@ class ZooKeeperChecks:
         offset = nodes.decode_offset(self._text(path))
         before = self._offsets.get(path, -1)
         if offset < before:
-            self._on_violation(f"{path} went back from {before} to {offset}, by {writer}")
+            self._on_violation(
+                f"{path} went back from {before}, by {self._writers[path]}, to {offset}, by "
+                f"{writer}"
+            )
         if offset != before:
             self.on_offset(writer, tp, offset)
         self._offsets[path] = offset
+        self._writers[path] = writer
 
     def _text(self, path: str) -> str | None:
         znode = self._zookeeper.server.find(path)

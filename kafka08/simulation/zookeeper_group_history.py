@@ -52,8 +52,8 @@ class ZooKeeperGroupHistory(GroupHistory):
                 )
 
     def handed(self, member: str, tp: TopicPartition, offset: int) -> None:
-        owner = self._owner(tp)
-        if owner is None or not owner.startswith(member):
+        owner = self.owner(tp)
+        if owner != member:
             self._on_violation(f"{member} was handed {tp} offset {offset}, which {owner} owns")
         else:
             super().handed(member, tp, offset)
@@ -76,7 +76,8 @@ class ZooKeeperGroupHistory(GroupHistory):
         for tp, offset in offsets.items():
             if offset < least.get(tp, NO_OFFSET):
                 self._on_violation(
-                    f"{member} begins {tp} at {offset}, though {least[tp]} was committed"
+                    f"{member} begins {tp} at {offset}, though {least[tp]} was committed, "
+                    f"{self.last_commit(tp)}"
                 )
 
     def stored(self, writer: str, tp: TopicPartition, offset: int) -> None:
@@ -101,18 +102,19 @@ class ZooKeeperGroupHistory(GroupHistory):
     def uneven(self, members: int, partitions: Sequence[TopicPartition]) -> str:
         """How the assignment differs from what 0.8.2.2's range assignor gives so many members with
         one stream each; "" if it does not. The first members by name get one partition more."""
-        counts = Counter(self._owner(tp) for tp in partitions)
+        counts = Counter(self._thread(tp) for tp in partitions)
         each, more = divmod(len(partitions), members)
         due = [each + (place < more) for place in range(members)]
         found = [counts[name] for name in sorted(name or "" for name in counts)]
         return "" if found == [count for count in due if count] else f"{dict(counts)}"
 
-    def _may_commit(self, member: str, tp: TopicPartition) -> bool:
-        """The partition may have another owner by now, which may have started before the commit."""
-        owner = self._owner(tp)
-        return owner is not None and owner.startswith(member)
+    def owner(self, tp: TopicPartition) -> str | None:
+        """The member that owns the partition in ZooKeeper. A former one may have started from an
+        offset before a commit that is acknowledged late."""
+        thread = self._thread(tp)
+        return None if thread is None else thread.rpartition("-")[0]
 
-    def _owner(self, tp: TopicPartition) -> str | None:
+    def _thread(self, tp: TopicPartition) -> str | None:
         """The thread id that owns the partition in ZooKeeper."""
         node = self._zookeeper.server.find(paths.owner(GROUP, tp.topic, tp.partition))
         return None if node is None or node.data is None else node.data.decode()

@@ -32,6 +32,7 @@ def quiet_plan(level: str, properties: dict[str, str], **others: Any) -> Plan:
         broker_properties={**drawn.broker_properties, **own},
         faults=(),
         members=0,
+        away="",
     )
     return replace(plan, **others)
 

@@ -16,7 +16,7 @@ from kafka08.simulation import run as run_module
 from kafka08.simulation.cluster import LOG_DIRECTORY
 from kafka08.simulation.plan import Fault, draw_plan, with_faults
 from kafka08.simulation.run import Run, Violation, simulate
-from kafka08.simulation.trace import Trace
+from kafka08.simulation.trace import Trace, folded
 from kafka08.simulation.workload import TOPIC
 
 SEEDS = [1, 5]
@@ -130,3 +130,19 @@ def output_of(program: str, hash_seed: str = "0") -> str:
         check=True,
     )
     return result.stdout.strip()
+
+
+def test_repeated_lines_of_a_story_are_folded() -> None:
+    """A line that is one of the few before it is counted, and its last time kept; other lines stay
+    in their order."""
+    lines = [
+        f"{time:10.4f}  {text}"
+        for time, text in [(1, "ISR 1"), (2, "ISR 1, 2"), (3, "ISR 1"), (4, "kill"), (5, "ISR 1")]
+    ]
+    assert folded(lines) == [
+        "    1.0000  ISR 1 (3 times, the last at 5.0000)",
+        "    2.0000  ISR 1, 2",
+        "    4.0000  kill",
+    ]
+    apart = [lines[0], *(f"{time:10.4f}  {time}" for time in range(5)), lines[0]]
+    assert folded(apart) == apart

@@ -75,7 +75,7 @@ def test_1_only_the_owner_may_be_handed_a_message(
     history.handed("old", OWNED, 7)
     history.handed("new", FREE, 7)
     assert wrong == [
-        "old was handed [t,0] offset 7, which new-0 owns",
+        "old was handed [t,0] offset 7, which new owns",
         "new was handed [t,1] offset 7, which None owns",
     ]
 
@@ -103,7 +103,9 @@ def test_2_no_claim_begins_before_a_commit_to_kafka(
     history.found("new", {OWNED: 7, FREE: NO_OFFSET}, least)
     assert wrong == []
     history.found("new", {OWNED: NO_OFFSET}, least)
-    assert wrong == ["new begins [t,0] at -1, though 7 was committed"]
+    assert wrong == [
+        "new begins [t,0] at -1, though 7 was committed, by new; the partition belongs to new"
+    ]
 
 
 def test_2_only_the_owners_commits_count(history: ZooKeeperGroupHistory) -> None:

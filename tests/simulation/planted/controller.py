@@ -168,7 +168,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @planted(
     "a broker whose session ended does not register again",
     "KAFKA-1387",
-    "register",
+    "runs, but is not registered",
     (Fault.EXPIRE,),
     seed=0,
 )
