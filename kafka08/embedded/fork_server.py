@@ -183,13 +183,17 @@ class Forked(ProcessBound):
     def poll(self) -> int | None:
         """Its exit code; None while it runs."""
         with self._lock:
-            if self._exit_code is None and _is_readable(self._status, 0):
-                code = _number(self._status)
-                # Without a code the server was killed, and the system has killed its servers.
-                self._exit_code = -signal.SIGKILL if code is None else code
-                self._status.close()
-                self._server.note_end()
-            return self._exit_code
+            return self._look()
+
+    def _look(self) -> int | None:
+        """`poll`, under the lock."""
+        if self._exit_code is None and _is_readable(self._status, 0):
+            code = _number(self._status)
+            # Without a code the server was killed, and the system has killed its servers.
+            self._exit_code = -signal.SIGKILL if code is None else code
+            self._status.close()
+            self._server.note_end()
+        return self._exit_code
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code. Raises subprocess.TimeoutExpired."""
@@ -204,8 +208,8 @@ class Forked(ProcessBound):
     def send_signal(self, sig: int, /) -> None:
         """No effect if it has ended."""
         with self._lock:
-            if self._exit_code is None:
-                os.kill(self.pid, sig)  # a zombie, if it has ended: its id is not reused
+            if self._look() is None:
+                os.kill(self.pid, sig)  # a zombie, if it has ended now: its id is not reused
 
     def _abandon(self) -> None:
         self._status.close()

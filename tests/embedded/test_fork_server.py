@@ -74,7 +74,8 @@ def test_no_fork_server_outlives_its_parent(moment: str, tmp_path: Path) -> None
     """A kill -9 of the parent ends it, also while it imports and brokers wait to be forked, and
     while a process that the parent has forked lives on; nothing stays in the directory."""
     program = f"""
-        import os, signal, sys, tempfile, threading, time
+        import os, signal, sys, tempfile, threading, time, warnings
+        warnings.simplefilter("ignore")  # Python 3.12: a fork beside threads
         tempfile.tempdir = {str(tmp_path)!r}
         from kafka08.embedded import EmbeddedCluster, fork_server
         def end():
