@@ -230,7 +230,7 @@ def _all_bound() -> list[ProcessBound]:
 
 # -------------------------------------------------------------------- at the end of a program
 
-EXIT_SECONDS: Final = 30.0
+EXIT_S: Final = 30.0
 """How long the end of a program may take in all, if its clients were not closed."""
 _exit_registered: Final[list[bool]] = []
 """Not empty once it is."""
@@ -248,7 +248,7 @@ def _register_exit() -> None:
 
 
 def _finish_all() -> None:
-    give_up_at = time.monotonic() + EXIT_SECONDS
+    give_up_at = time.monotonic() + EXIT_S
     ending = [one for one in _all_bound() if not one._is_simulated]
     # All begin before one is waited for: its brokers may be gone, and those of the others are not.
     for one in ending:

@@ -25,7 +25,7 @@ BUCKETS: Final = (
     *(1.0, 2.5, 5.0, 10.0, 30.0),
 )
 """Upper bounds of a histogram of seconds."""
-RATE_WINDOW_SECONDS: Final = 30.0
+RATE_WINDOW_S: Final = 30.0
 """metrics.sample.window.ms of Java's clients."""
 RATE_WINDOWS: Final = 2
 """metrics.num.samples of Java's clients."""
@@ -202,7 +202,7 @@ def quantiles(values: Iterable[float], shares: Iterable[float]) -> list[float]:
 
 
 class Rate:
-    """An amount per second, over the last RATE_WINDOWS windows of RATE_WINDOW_SECONDS.
+    """An amount per second, over the last RATE_WINDOWS windows of RATE_WINDOW_S.
 
     As in Java, all windows but the last count as full: a rate that has just begun is spread over
     more time than has passed, so that one record after a long silence does not look like thousands
@@ -218,20 +218,20 @@ class Rate:
     def add(self, amount: float, now: float) -> None:
         """`now` in seconds of a monotonic clock."""
         self.total += amount
-        if not self._windows or now - self._windows[-1][0] >= RATE_WINDOW_SECONDS:
+        if not self._windows or now - self._windows[-1][0] >= RATE_WINDOW_S:
             self._windows.append([now, 0.0])
         self._windows[-1][1] += amount
 
     def per_second(self, now: float) -> float:
         """The rate at `now`; 0.0 if nothing was added within the windows."""
-        oldest = now - RATE_WINDOWS * RATE_WINDOW_SECONDS
+        oldest = now - RATE_WINDOWS * RATE_WINDOW_S
         # A copy: another thread may add a window meanwhile.
         live = [window for window in list(self._windows) if window[0] > oldest]
         if not live:
             return 0.0
         seconds = now - live[0][0]
-        missing = RATE_WINDOWS - 1 - int(seconds / RATE_WINDOW_SECONDS)
-        seconds += max(missing, 0) * RATE_WINDOW_SECONDS
+        missing = RATE_WINDOWS - 1 - int(seconds / RATE_WINDOW_S)
+        seconds += max(missing, 0) * RATE_WINDOW_S
         return sum(amount for _, amount in live) / seconds
 
 
@@ -261,7 +261,7 @@ class Mean:
     def _window(self, largest: float, now: float) -> list[float]:
         """The current window; a new one begins with this largest value."""
         windows = self._windows
-        if not windows or now - windows[-1][0] >= RATE_WINDOW_SECONDS:
+        if not windows or now - windows[-1][0] >= RATE_WINDOW_S:
             windows.append([now, 0.0, 0.0, largest])
         return windows[-1]
 
@@ -276,5 +276,5 @@ class Mean:
         return max((window[3] for window in self._live(now)), default=0.0)
 
     def _live(self, now: float) -> list[list[float]]:
-        oldest = now - RATE_WINDOWS * RATE_WINDOW_SECONDS
+        oldest = now - RATE_WINDOWS * RATE_WINDOW_S
         return [window for window in list(self._windows) if window[0] > oldest]

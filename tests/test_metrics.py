@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kafka08.exposition import text_of
 from kafka08.metrics import (
-    RATE_WINDOW_SECONDS,
+    RATE_WINDOW_S,
     RECENT_MAX,
     SAMPLES_PER_TURN,
     Batch,
@@ -66,7 +66,7 @@ def test_a_rate_forgets_events_behind_its_windows() -> None:
     """Its total does not forget them."""
     rate = Rate()
     rate.add(60.0, now=0.0)
-    assert 0.0 == rate.per_second(2 * RATE_WINDOW_SECONDS + 1)
+    assert 0.0 == rate.per_second(2 * RATE_WINDOW_S + 1)
     assert 60.0 == rate.total
 
 
@@ -82,9 +82,9 @@ def test_mean_and_largest_are_of_the_last_windows() -> None:
     """A large value leaves with its window."""
     mean = Mean()
     mean.add(100.0, now=0.0)
-    mean.add(2.0, now=2 * RATE_WINDOW_SECONDS)
-    mean.add(4.0, now=2 * RATE_WINDOW_SECONDS + 1)
-    now = 2 * RATE_WINDOW_SECONDS + 2
+    mean.add(2.0, now=2 * RATE_WINDOW_S)
+    mean.add(4.0, now=2 * RATE_WINDOW_S + 1)
+    now = 2 * RATE_WINDOW_S + 2
     assert (3.0, 4.0) == (mean.mean(now), mean.largest(now))
 
 

@@ -49,7 +49,7 @@ CREATE_TOPICS_KEY: Final = 19
 PROBE_MS: Final = 5000
 """How long to wait for the list of supported requests: a broker of 0.9 does not respond."""
 CONTROLLER_TRIES: Final = 20
-CONTROLLER_PAUSE_SECONDS: Final = 0.5
+CONTROLLER_PAUSE_S: Final = 0.5
 MARGIN_MS: Final = 10_000
 """Added to the timeout in a request to get the timeout for its response."""
 
@@ -223,5 +223,5 @@ class BrokerAdmin(Closeable):
                 response: Any = self._cluster.send(address, request)
                 if all(topic.error_code != NotController.code for topic in response.topics):
                     return response
-            self._runtime.sleep(CONTROLLER_PAUSE_SECONDS)
+            self._runtime.sleep(CONTROLLER_PAUSE_S)
         raise AdminError(f"The brokers at {self._addresses} have no controller; try again later")

@@ -52,11 +52,11 @@ from kafka08.zk.store import ClusterStore
 
 ZOOKEEPER_TIMEOUT_MS = 10_000
 """For the connection and for the session."""
-_POLL_SECONDS = 0.02
+_POLL_S = 0.02
 CONFIG_ROUNDS = 20
 """How often a change of overrides, or of a reassignment, is made again because another tool, or the
 controller, was faster."""
-_ROUND_SECONDS = 0.2
+_ROUND_S = 0.2
 
 Assignment = Mapping[int, Sequence[int]]
 
@@ -164,7 +164,7 @@ class AdminClient(Closeable):
                     f"Topic {name}: no leader after {timeout_ms} ms for partitions {waiting}. "
                     "Check that a controller and the replicas' brokers are running"
                 )
-            self._runtime.sleep(_POLL_SECONDS)
+            self._runtime.sleep(_POLL_S)
 
     def list_topics(self) -> list[str]:
         """Names of all topics, sorted, including those marked for deletion."""
@@ -434,7 +434,7 @@ class AdminClient(Closeable):
             try:
                 self._zk.multi([Set(path, text, node.version), Delete(paths.CONTROLLER)])
             except (BadVersion, NoNode):  # it went on meanwhile, or a controller is being elected
-                self._runtime.sleep(_ROUND_SECONDS)
+                self._runtime.sleep(_ROUND_S)
             else:
                 return
         raise AdminError("the reassignment or the controller changes all the time; try again")

@@ -76,7 +76,7 @@ SEARCH_S: Final = 10.0
 """A search that takes longer than its backoffs, and than this, tries no more: each try asks all
 brokers, and one that does not respond takes 10 s or more."""
 
-WARN_SECONDS: Final = 10.0
+WARN_S: Final = 10.0
 """Between two warnings with the same text."""
 
 
@@ -369,11 +369,11 @@ class ClusterClient(ProcessBound):
             raise kind("no broker responded: " + "; ".join(failures))
 
     def _warn(self, text: str) -> None:
-        """Log it; at debug level if that was done within WARN_SECONDS. Callers try again and again
+        """Log it; at debug level if that was done within WARN_S. Callers try again and again
         while brokers are down or of another age."""
         now = self._runtime.monotonic()
         with self._lock:
-            warned = {t: at for t, at in self._warned.items() if now - at < WARN_SECONDS}
+            warned = {t: at for t, at in self._warned.items() if now - at < WARN_S}
             self._warned = {text: now, **warned}
         logger.log(logging.DEBUG if text in warned else logging.WARNING, "%s", text)
 

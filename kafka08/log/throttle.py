@@ -6,11 +6,11 @@ from typing import Final
 
 from kafka08.clock import Clock
 
-CHECK_SECONDS: Final = 0.3
+CHECK_S: Final = 0.3
 
 
 class Throttle:
-    """Limits work to `bytes_per_second` on average, checked every CHECK_SECONDS; shared by
+    """Limits work to `bytes_per_second` on average, checked every CHECK_S; shared by
     workers."""
 
     def __init__(self, bytes_per_second: float, clock: Clock) -> None:
@@ -24,7 +24,7 @@ class Throttle:
         self._observed += size
         now = self._clock.monotonic()
         elapsed = now - self._since
-        if elapsed <= CHECK_SECONDS:
+        if elapsed <= CHECK_S:
             return
         early = self._observed / self._bytes_per_second - elapsed
         if early > 0:

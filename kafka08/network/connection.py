@@ -38,7 +38,7 @@ from kafka08.waiting import give_up_at, is_announced, waiting_for
 logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
-LATE_SECONDS: Final = 0.1
+LATE_S: Final = 0.1
 """A response that comes in pieces may take so much longer than its timeout."""
 NEVER_LATE: Final = frozenset({OffsetCommitRequest})
 """Requests that do not arrive once their connection is closed. Nothing at an 0.8 broker stops a
@@ -400,7 +400,7 @@ class Connection(Closeable):
             seconds = deadline - self.runtime.monotonic()
             if seconds <= 0:
                 raise TimeoutError
-            if limit - seconds > LATE_SECONDS:  # each change of it is a system call
+            if limit - seconds > LATE_S:  # each change of it is a system call
                 limit = seconds
                 self._stream.settimeout(seconds)
             received = self._stream.recv_into(rest)

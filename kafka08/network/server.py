@@ -24,9 +24,9 @@ logger = logging.getLogger("kafka.network.Processor")
 
 ACCEPTS_MAX: Final = 64
 """Connections accepted in one callback."""
-ACCEPT_PAUSE_SECONDS: Final = 0.1
+ACCEPT_PAUSE_S: Final = 0.1
 """Pause after accept failed for want of descriptors."""
-END_GRACE_SECONDS: Final = 10.0
+END_GRACE_S: Final = 10.0
 """How long a client that has closed its side may wait for the response to its parked request."""
 ADVICE: Final[Mapping[int, str]] = {
     errno.EMFILE: ". Raise this process's limit of open files (ulimit -Hn): it needs one for each "
@@ -135,7 +135,7 @@ class SocketServer:
             if self._accepting is not None:
                 self._accepting.start(self._on_acceptable)
 
-        self._call_later(ACCEPT_PAUSE_SECONDS * 1000, go_on)
+        self._call_later(ACCEPT_PAUSE_S * 1000, go_on)
 
     def _take(self, accepted: Stream, address: Address) -> None:
         host = address[0]
@@ -163,7 +163,7 @@ class SocketServer:
             if connection.parked:
                 connection.close("its client has closed its side")
 
-        self._call_later(END_GRACE_SECONDS * 1000, close)
+        self._call_later(END_GRACE_S * 1000, close)
 
     def look_after(self, connection: AcceptedConnection) -> None:
         """`close_later` for a client that has sent more behind its parked request: the bytes hide
@@ -180,7 +180,7 @@ class SocketServer:
                 else:
                     self.look_after(connection)
 
-        self._call_later(END_GRACE_SECONDS * 1000, look)
+        self._call_later(END_GRACE_S * 1000, look)
 
     def forget(self, connection: AcceptedConnection) -> None:
         """A connection has closed."""

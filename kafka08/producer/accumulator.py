@@ -21,7 +21,7 @@ from kafka08.producer.partition_queue import NO_BATCH, PartitionQueue
 from kafka08.producer.ready_queues import ReadyQueues
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
-from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Condition
+from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Condition
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
 PACKED_TOGETHER_BYTES: Final = 256 << 10
@@ -280,7 +280,7 @@ class RecordAccumulator:
                         f"buffer.memory ({self._buffer_memory} bytes) had no {wanted} bytes free "
                         f"within {block_s * 1000:.0f} ms (max.block.ms)"
                     )
-                waiting.freed.wait(min(left, WAIT_SECONDS_MAX))
+                waiting.freed.wait(min(left, WAIT_S_MAX))
                 self._check_open()
             self._free -= wanted
             return True

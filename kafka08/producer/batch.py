@@ -14,7 +14,7 @@ from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.conversion import Converter
 from kafka08.protocol.types import Buffer
-from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Lock
+from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Lock
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -255,7 +255,7 @@ class RecordBatch:
             self._waiters.append(waiter)
         if timeout is None:
             return waiter.acquire()
-        if waiter.acquire(timeout > 0, min(timeout, WAIT_SECONDS_MAX) if timeout > 0 else -1):
+        if waiter.acquire(timeout > 0, min(timeout, WAIT_S_MAX) if timeout > 0 else -1):
             return True
         with self._lock:
             self._waiters.remove(waiter)

@@ -20,10 +20,10 @@ from kafka08.runtime.transport import Address
 
 logger = logging.getLogger(__name__)
 
-CONNECT_SECONDS_MAX: Final = 10.0
+CONNECT_S_MAX: Final = 10.0
 RECONNECT_MAX_S: Final = 0.2
 """The longest backoff, unless reconnect.backoff.ms is longer."""
-POLL_SECONDS_MAX: Final = 86_400.0
+POLL_S_MAX: Final = 86_400.0
 """A longer wait is one without limit: pollers take milliseconds as a 32-bit number."""
 
 
@@ -148,7 +148,7 @@ class NetworkClient:
         now = self._runtime.monotonic()
         timer = self._next_timer(now)
         timeout_s = 0.0 if self._events else max(0.0, min(timeout_s, timer - now))
-        if timeout_s > POLL_SECONDS_MAX:
+        if timeout_s > POLL_S_MAX:
             timeout_s = float("inf")
         ready = self._poller.poll(None if timeout_s == float("inf") else timeout_s)
         now = self._runtime.monotonic()
@@ -188,7 +188,7 @@ class NetworkClient:
         return (c for c in list(self._channels.values()) if c.state is not State.CLOSED)
 
     def _open(self, channel: BrokerChannel, now: float, *, negotiates: bool) -> None:
-        channel.connect_by = now + CONNECT_SECONDS_MAX
+        channel.connect_by = now + CONNECT_S_MAX
         channel.used_at = now
         try:
             channel.open(negotiates=negotiates)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.protocol.metadata import MetadataResponse
-from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
+from kafka08.runtime import WAIT_S_MAX, ClientRuntime
 
 
 class ProducerMetadata:
@@ -194,5 +194,5 @@ class ProducerMetadata:
                 left = deadline - self._runtime.monotonic()
                 if left <= 0:
                     break
-                self._changed.wait(min(left, WAIT_SECONDS_MAX))
+                self._changed.wait(min(left, WAIT_S_MAX))
             return self._answers[topic]

@@ -45,7 +45,7 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import MAGIC_1_VERSION, ProduceRequest, ProduceResponse
 from kafka08.protocol.types import Buffer
 from kafka08.protocol.version_ranges import VersionRanges
-from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Task
+from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Task
 from kafka08.runtime.transport import Address
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
@@ -57,7 +57,7 @@ METADATA_TIMEOUT_S: Final = 10.0
 TOPIC_EXPIRY_S: Final = 300.0
 """A topic that got no record for so long is forgotten: to name it in a metadata request would have
 brokers create it if it was deleted. Source: Metadata.TOPIC_EXPIRY_MS 0.10.2.2."""
-GIVE_UP_SECONDS: Final = 1.0
+GIVE_UP_S: Final = 1.0
 """How long a close waits for a sender that gives up."""
 
 
@@ -167,7 +167,7 @@ class Sender(ProcessBound):
     def join(self, timeout: float | None) -> None:
         """Wait until its task has ended, at most `timeout` seconds."""
         assert self._task is not None
-        self._task.join(None if timeout is None else min(timeout, WAIT_SECONDS_MAX))
+        self._task.join(None if timeout is None else min(timeout, WAIT_S_MAX))
 
     def end(self, timeout: float | None) -> list[ProducerRecord]:
         """Send what the closed accumulator has, within `timeout` seconds, and end. Returns the
@@ -177,7 +177,7 @@ class Sender(ProcessBound):
         if self.is_alive:
             self._giving_up = True
             self._network.wake_up()
-            self.join(GIVE_UP_SECONDS)
+            self.join(GIVE_UP_S)
         if self.is_alive:
             return [r for batch in self._accumulator.take_all() for r in batch.records()]
         return self._unsent

@@ -25,7 +25,7 @@ from kafka08.runtime import ClientRuntime
 from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 
-CLOSED_POLL_SECONDS: Final = 0.5
+CLOSED_POLL_S: Final = 0.5
 """How often a thread that waits for metadata checks whether the producer was closed."""
 
 
@@ -106,7 +106,7 @@ class TopicRoutes:
             self._wake_sender()
             left = deadline - self._runtime.monotonic()
             former = number
-            number = self.metadata.await_update(topic, former, min(left, CLOSED_POLL_SECONDS))
+            number = self.metadata.await_update(topic, former, min(left, CLOSED_POLL_S))
             route = self.by_topic.get(topic)
             if route is not None:
                 return route
@@ -128,7 +128,7 @@ class TopicRoutes:
             while left > 0:
                 self._check_open()
                 self._wake_sender()
-                wait_s = min(left, CLOSED_POLL_SECONDS)
+                wait_s = min(left, CLOSED_POLL_S)
                 if self.metadata.await_update(topic, number, wait_s) != number:
                     return
                 left = deadline - self._runtime.monotonic()

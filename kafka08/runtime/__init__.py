@@ -7,7 +7,7 @@ Runtime of its own, whose clock it moves. Start reading in `interface.py`.
 
 from kafka08.runtime.disk import Disk, DiskLock, File, OpenMode, Syncable
 from kafka08.runtime.interface import (
-    WAIT_SECONDS_MAX,
+    WAIT_S_MAX,
     BrokerRuntime,
     Cancellable,
     ClientRuntime,
@@ -22,7 +22,7 @@ from kafka08.runtime.interface import (
 from kafka08.runtime.transport import Connecting, IoWatch, Listener, Poller, Readiness, Stream
 
 __all__ = [
-    "WAIT_SECONDS_MAX",
+    "WAIT_S_MAX",
     "BrokerRuntime",
     "Cancellable",
     "ClientRuntime",

@@ -44,9 +44,9 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 HTTP_CONNECTIONS_MAX: Final = 64
-HTTP_IDLE_SECONDS: Final = 120.0
+HTTP_IDLE_S: Final = 120.0
 """Longer than the usual time between two scrapes, which use one connection."""
-HTTP_HEADERS_SECONDS: Final = 5.0
+HTTP_HEADERS_S: Final = 5.0
 READ: Final = 1
 WRITE: Final = 2
 
@@ -236,14 +236,14 @@ class GeventRuntime:
 
             def read_requestline(self) -> str:
                 try:
-                    with gevent.Timeout(HTTP_IDLE_SECONDS):
+                    with gevent.Timeout(HTTP_IDLE_S):
                         return str(super().read_requestline())
                 except gevent.Timeout:
                     return ""
 
             def read_request(self, raw_requestline: str) -> bool:
                 late = ValueError("the headers did not arrive in time")
-                with gevent.Timeout(HTTP_HEADERS_SECONDS, late):
+                with gevent.Timeout(HTTP_HEADERS_S, late):
                     return bool(super().read_request(raw_requestline))
 
         server = WSGIServer(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WAIT_SECONDS_MAX: Final = threading.TIMEOUT_MAX
+WAIT_S_MAX: Final = threading.TIMEOUT_MAX
 """The longest timeout that a wait takes."""
 
 

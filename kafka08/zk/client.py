@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 PIPELINE_WINDOW = 200
 """Outstanding calls of a burst: enough to hide the round trip, few enough to keep others served."""
-EARLIER_SESSION_SECONDS = 120
+EARLIER_SESSION_S = 120
 """How long a dead process's session may live on: longer timeouts, and a ZooKeeper that has just
 started, which gives each session its whole timeout again."""
 
@@ -97,13 +97,13 @@ class ZkClient(ProcessBound):
         self._awaited_changes: set[Event] = set()
         """The events of calls that wait for a znode."""
         self._zookeeper.add_state_listener(self._on_connection_state)
-        self._timeout_seconds = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
+        self._timeout_s = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
         self._resender = Resender(
             self._zookeeper,
             self._tracker,
             self._connected,
             server=self._server,
-            timeout_seconds=self._timeout_seconds,
+            timeout_s=self._timeout_s,
             clock=clock,
         )
 
@@ -435,7 +435,7 @@ class ZkClient(ProcessBound):
         An existing znode counts as success if it belongs to this session (the reply to our create
         was lost) and has the same data, or data that `expected_mine` recognises as ours. If our
         own earlier session wrote it, the call waits until it vanishes with that session, for
-        EARLIER_SESSION_SECONDS at most: one that still lives then belongs to somebody who runs.
+        EARLIER_SESSION_S at most: one that still lives then belongs to somebody who runs.
         Otherwise NodeExists.
 
         Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug 0.8.2.2, but stricter on
@@ -443,7 +443,7 @@ class ZkClient(ProcessBound):
         there the wait has no end, so that a copy of a broker takes its place when it is restarted.
         """
         session_seconds = self.session_timeout_ms / 1000
-        deadline = self.clock.monotonic() + max(EARLIER_SESSION_SECONDS, 3 * session_seconds)
+        deadline = self.clock.monotonic() + max(EARLIER_SESSION_S, 3 * session_seconds)
         while True:
             try:
                 self.create(path, data, ephemeral=True)

@@ -9,7 +9,7 @@ from kafka08.zk.client import ZkClient, kazoo_on_threads
 from kafka08.zk.model.sessions import password_of
 from kafka08.zk.zookeeper import Adapter, ConnectionState, SessionSettings
 
-_CONNECT_SECONDS: Final = 10
+_CONNECT_S: Final = 10
 
 
 def expire_session(client: ZkClient) -> None:
@@ -38,7 +38,7 @@ def end_session(
     thief.add_state_listener(on_state)
     thief.start()
     try:
-        if not settled.wait(_CONNECT_SECONDS):
+        if not settled.wait(_CONNECT_S):
             raise ZooKeeperUnreachable(f"cannot connect to {hosts} to end session {session_id:#x}")
     finally:
         thief.close()

@@ -31,7 +31,7 @@ class Resender:
 
     server              what to call the server while it is waited for
     connected           set while there is a connection
-    timeout_seconds     how long a call waits since it began, or since the last response to one of
+    timeout_s           how long a call waits since it began, or since the last response to one of
                         its operations: many take long, and each response renews it
     """
 
@@ -42,14 +42,14 @@ class Resender:
         connected: Event,
         *,
         server: str,
-        timeout_seconds: float,
+        timeout_s: float,
         clock: Clock,
     ) -> None:
         self._zookeeper = zookeeper
         self._tracker = tracker
         self._connected = connected
         self._server = server
-        self._timeout_seconds = timeout_seconds
+        self._timeout_s = timeout_s
         self._clock = clock
 
     def run(
@@ -59,7 +59,7 @@ class Resender:
         or ZooKeeperError."""
         results: dict[int, Any] = {}
         session = self._tracker.sessions_ended
-        patience = _Patience(self._clock, self._timeout_seconds)
+        patience = _Patience(self._clock, self._timeout_s)
         todo, again = list(indices), False
         while todo:
             lost: list[int] = []
@@ -91,7 +91,7 @@ class Resender:
 
     def run_once(self, operation: Operation) -> Any:
         """Like run_one, but never sends the operation again."""
-        patience = _Patience(self._clock, self._timeout_seconds)
+        patience = _Patience(self._clock, self._timeout_s)
         return next(self._send([operation], [0], 1, patience))[1]
 
     def _send(
@@ -141,9 +141,7 @@ class Resender:
         return index, reply
 
     def _no_reply(self, operation: Operation) -> SessionLost:
-        return SessionLost(
-            f"{operation.path}: no reply from ZooKeeper in {self._timeout_seconds:g} s"
-        )
+        return SessionLost(f"{operation.path}: no reply from ZooKeeper in {self._timeout_s:g} s")
 
     def _wait(self, pending: Pending, patience: _Patience) -> None:
         with waiting_for(self._server):

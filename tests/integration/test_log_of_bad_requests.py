@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka08.broker.process.main import LOG_LIMIT_SECONDS
+from kafka08.broker.process.main import LOG_LIMIT_S
 from kafka08.embedded import EmbeddedBroker, EmbeddedCluster
 from kafka08.log_limit import LINES_MAX
 
@@ -77,5 +77,5 @@ def test_lines_do_not_grow_with_the_requests(broker: EmbeddedBroker) -> None:
         "Offset request",
     ):
         assert words in said
-    intervals = int((time.monotonic() - began) / LOG_LIMIT_SECONDS) + 2
+    intervals = int((time.monotonic() - began) / LOG_LIMIT_S) + 2
     assert len(said.splitlines()) <= intervals * (PLACES + 1) * (LINES_MAX + 1)

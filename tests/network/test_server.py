@@ -453,7 +453,7 @@ def test_a_client_that_ends_its_side_does_not_wait_for_long(
 ) -> None:
     """Most have left without a word: their requests would stay parked for their whole wait. What
     one has sent behind its request must not hide that."""
-    monkeypatch.setattr("kafka08.network.server.END_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("kafka08.network.server.END_GRACE_S", 0.1)
     with served.connect() as poller:
         poller.sendall(frame(b"park"))
         until(lambda: len(served.parked) == 1)

@@ -105,7 +105,7 @@ def test_close_does_not_wait_for_a_sender_that_is_held_up(
 ) -> None:
     """close() does not wait for a sender that is blocked, for example by DNS. FailedToSend has the
     records, once, and their futures fail when the thread returns."""
-    monkeypatch.setattr("kafka08.producer.sender.GIVE_UP_SECONDS", 0.01)
+    monkeypatch.setattr("kafka08.producer.sender.GIVE_UP_S", 0.01)
     entered, go = threading.Event(), threading.Event()
     producer = producer_on(cluster, linger_ms=1_000_000)
     producer.partitions_for("u")

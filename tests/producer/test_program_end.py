@@ -55,7 +55,7 @@ def test_what_was_accepted_is_stored(cluster: TcpCluster, program: str) -> None:
 def test_what_could_not_be_stored_is_said(cluster: TcpCluster, program: str) -> None:
     """Within the bound: the brokers do not respond."""
     cluster.pause(1)
-    begin = "import kafka08.lifecycle\nkafka08.lifecycle.EXIT_SECONDS = 0.2\n"
+    begin = "import kafka08.lifecycle\nkafka08.lifecycle.EXIT_S = 0.2\n"
     text = run(begin + program.replace("{servers!r}", repr(cluster.servers)))
     assert "The program ended without closing its" in text
     assert "100" in text

@@ -13,7 +13,7 @@ import pytest
 
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.replica_manager import ReplicaManager
-from kafka08.broker.replication.unconfirmed_leaderships import CHECK_SECONDS, UnconfirmedLeaderships
+from kafka08.broker.replication.unconfirmed_leaderships import CHECK_S, UnconfirmedLeaderships
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import NotCoordinatorForConsumer
 from kafka08.network.connection import Connection
@@ -132,7 +132,7 @@ def played(level: str) -> Script:
 def test_it_finds_its_successor_in_zookeeper(level: str) -> None:
     """It looks there when its new session begins."""
     script = played(level)
-    assert script.led_seconds < 2 * CHECK_SECONDS
+    assert script.led_seconds < 2 * CHECK_S
     assert {-NotCoordinatorForConsumer.code} == set(script.told)
 
 

@@ -26,7 +26,7 @@ from kafka08.errors import (
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
-from kafka08.zk.client import EARLIER_SESSION_SECONDS, ZkClient
+from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
 from kafka08.zk.errors import BadArguments
 from kafka08.zk.faults import expire_session
 from kafka08.zk.kazoo_adapter.session import KazooSession
@@ -255,7 +255,7 @@ def test_a_session_that_lives_on_is_not_an_earlier_one_of_ours() -> None:
     before = world.monotonic()
     with pytest.raises(NodeExists, match=f"its session 0x{running.session_id:x} lives on"):
         copy.create_ephemeral("/e", "mine", expected_mine=lambda _: True)
-    assert EARLIER_SESSION_SECONDS <= world.monotonic() - before < EARLIER_SESSION_SECONDS + 10
+    assert EARLIER_SESSION_S <= world.monotonic() - before < EARLIER_SESSION_S + 10
 
 
 def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
@@ -422,7 +422,7 @@ def test_it_works_with_gevent_and_starves_no_greenlet(zk_connect: str) -> None:
         import sys
         from gevent import monkey; monkey.patch_all()
         import gevent
-        from kafka08.zk.client import EARLIER_SESSION_SECONDS, ZkClient
+        from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
         from kafka08.zk.faults import expire_session
         from kafka08.zk.kazoo_adapter import on_gevent
         from kafka08.zk.operations import Create, Get

@@ -114,7 +114,7 @@ def run_all(
     played = Played(clock, script)
     zookeeper, connected = cast(ZooKeeper, played), cast(Event, Connected(happen))
     resender = Resender(
-        zookeeper, tracker, connected, server="ZooKeeper at h:1", timeout_seconds=10, clock=clock
+        zookeeper, tracker, connected, server="ZooKeeper at h:1", timeout_s=10, clock=clock
     )
     results = resender.run(operations, range(len(operations)), window)
     return [results[index] for index in range(len(operations))], played.calls

@@ -44,7 +44,7 @@ VERSION: Final = 2
 FILE_BYTES_MAX: Final = 16 << 10
 """A connect string and some numbers; a longer file is not a session file."""
 PASSWORD_BYTES: Final = 16
-TIMEOUT_SECONDS: Final = 2.0
+TIMEOUT_S: Final = 2.0
 """How long taking over the former session may take: its timeout would end it, too."""
 
 
@@ -92,7 +92,7 @@ class FormerSession:
 
     def end(self, runtime: BrokerRuntime, store: ClusterStore, address: Broker) -> None:
         """Close the session in the file if it is that of a process that had this directory and this
-        address, at which the caller listens, before. Switches, for at most TIMEOUT_SECONDS; logs
+        address, at which the caller listens, before. Switches, for at most TIMEOUT_S; logs
         failures."""
         zk = store.zk
         found = self._read(zk.connect)
@@ -111,12 +111,12 @@ class FormerSession:
         successor.add_state_listener(on_state)
         successor.start()
         try:
-            if not settled.wait(TIMEOUT_SECONDS):
+            if not settled.wait(TIMEOUT_S):
                 logger.warning(
                     "Cannot close the former ZooKeeper session 0x%x within %g s; its znodes stay "
                     "until it times out",
                     session_id,
-                    TIMEOUT_SECONDS,
+                    TIMEOUT_S,
                 )
             else:
                 logger.info("Closed the former ZooKeeper session 0x%x of this broker", session_id)

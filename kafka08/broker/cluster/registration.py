@@ -37,7 +37,7 @@ class RegistrationKeeper:
         broker: Broker,
         before: Callable[[ZkClient], object],
         *,
-        retry_seconds: float,
+        retry_s: float,
         advertised: Advertised = ADDRESS_ALONE,
     ) -> None:
         self._runtime = runtime
@@ -45,7 +45,7 @@ class RegistrationKeeper:
         self._broker = broker
         self._before = before
         self._advertised = advertised
-        self._retry_seconds = retry_seconds
+        self._retry_s = retry_s
         self._events = runtime.queue()
         self._task: Greenlet | None = None
         self._is_stopped = False
@@ -65,16 +65,16 @@ class RegistrationKeeper:
         if self._task is not None:
             self._task.kill()
 
-    def register_anew(self, away_seconds: float) -> None:
+    def register_anew(self, away_s: float) -> None:
         """Leave /brokers/ids for a while, so that a controller sees it, and register again.
         Switches."""
         try:
             self._store.withdraw_broker(self._broker.id)
         except ZooKeeperError as error:  # it may have left all the same
             logger.warning("Cannot tell whether broker %d has left: %s", self._broker.id, error)
-        self._runtime.sleep(away_seconds)
+        self._runtime.sleep(away_s)
         while not self._is_stopped and not self._register_again():
-            self._runtime.sleep(self._retry_seconds)
+            self._runtime.sleep(self._retry_s)
 
     def _register(self) -> None:
         self._before(self._store.zk)
@@ -92,7 +92,7 @@ class RegistrationKeeper:
             logger.info("re-registering broker info in ZK for broker %d", self._broker.id)
             while not self._register_again():
                 with suppress(queue.Empty):
-                    self._events.get(timeout=self._retry_seconds)
+                    self._events.get(timeout=self._retry_s)
             logger.info("done re-registering broker")
 
     def _register_again(self) -> bool:

@@ -25,7 +25,7 @@ from kafka08.structs import Broker
 logger = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
 
-BACKOFF_SECONDS: Final = 0.3
+BACKOFF_S: Final = 0.3
 LARGE_REQUEST_BYTES: Final = 16 << 10
 """A request of some hundred partitions. Encoding one of 10,000 takes 25 ms."""
 MAX_RESPONSE_BYTES: Final = 100 << 20
@@ -120,7 +120,7 @@ class BrokerChannel:
                 )
                 # A connection that worked before may have been idle for too long.
                 if not reused:
-                    self._stopped.wait(BACKOFF_SECONDS)
+                    self._stopped.wait(BACKOFF_S)
         return None
 
     def _try(self, outgoing: Outgoing) -> Response:

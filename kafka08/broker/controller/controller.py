@@ -36,7 +36,7 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger(__name__)
 
 FIRST_EPOCH: Final = 1
-RETRY_SECONDS: Final = 1.0
+RETRY_S: Final = 1.0
 """Pause after a failure, before the next election."""
 
 
@@ -209,7 +209,7 @@ class Controller:
             )
         self._end_term()
         self._pausing = True
-        self._runtime.call_later(RETRY_SECONDS, self._post, None, self._recover)
+        self._runtime.call_later(RETRY_S, self._post, None, self._recover)
         try:
             self._election.resign()
         except KafkaError as error:
@@ -267,7 +267,7 @@ class Controller:
             term.begin()
         except KafkaError:
             self._end_term()
-            self._runtime.sleep(RETRY_SECONDS)
+            self._runtime.sleep(RETRY_S)
             raise
 
     def _end_term(self) -> None:

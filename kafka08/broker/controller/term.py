@@ -46,7 +46,7 @@ T = TypeVar("T")
 Assignment = dict[TopicPartition, tuple[int, ...]]
 """partition → its replicas, the preferred one first."""
 
-FIRST_BALANCE_SECONDS: Final = 5.0
+FIRST_BALANCE_S: Final = 5.0
 """The delay between the start of a term and the first leader rebalance."""
 
 Post = Callable[[str, Callable[[], None]], None]
@@ -157,7 +157,7 @@ class Term:
         if context.propagation.isr_changes:
             self.isrs_changed()
         if self._config.auto_leader_rebalance_enable:
-            self._balance_after(FIRST_BALANCE_SECONDS)
+            self._balance_after(FIRST_BALANCE_S)
         self.ready = True
 
     def close(self) -> None:

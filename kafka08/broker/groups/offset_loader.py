@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 RECORDS_PER_SLICE: Final = 1000
 """The most records applied between two pauses of a load: a few ms, to keep the hub responsive."""
-LOAD_RETRY_SECONDS: Final = 30.0
+LOAD_RETRY_S: Final = 30.0
 """Pause before a partition with an unreadable log is loaded again."""
-COMMITTED_POLL_SECONDS: Final = 0.05
+COMMITTED_POLL_S: Final = 0.05
 """Pause of a load that has caught up with the high watermark but not with the log's end."""
 
 
@@ -101,7 +101,7 @@ class OffsetLoader:
         An unreadable record is skipped with an error; 0.8.2.2 gives up the partition there and then
         returns -1, so that its groups silently start over. If the log cannot be read, the partition
         stays in loading, so its groups wait and lose no offset, and is loaded again after
-        LOAD_RETRY_SECONDS. A storage error halts the broker.
+        LOAD_RETRY_S. A storage error halts the broker.
         """
         target = TopicPartition(OFFSETS_TOPIC, number)
         found = self._replica_manager.find(target)
@@ -123,10 +123,10 @@ class OffsetLoader:
                 "it with `kafka08 log check`. Trying again in %d s",
                 target,
                 error,
-                LOAD_RETRY_SECONDS,
+                LOAD_RETRY_S,
                 exc_info=None if expected else error,
             )
-            self._runtime.call_later(LOAD_RETRY_SECONDS, self._start, number, generation)
+            self._runtime.call_later(LOAD_RETRY_S, self._start, number, generation)
             return
         if self._cache.is_current(number, generation):
             self._cache.finish_load(number, generation)
@@ -155,7 +155,7 @@ class OffsetLoader:
         size = self._buffer_bytes
         while offset < end and self._cache.is_current(number, generation):
             if offset >= partition.high_watermark:
-                self._runtime.sleep(COMMITTED_POLL_SECONDS)
+                self._runtime.sleep(COMMITTED_POLL_S)
                 continue
             high_watermark = partition.high_watermark
             # The HW may rise below; the check there is against the one that was read with.

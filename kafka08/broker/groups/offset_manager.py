@@ -58,7 +58,7 @@ from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPa
 
 logger = logging.getLogger(__name__)
 
-EXPIRY_INTERVAL_SECONDS: Final = 600.0
+EXPIRY_INTERVAL_S: Final = 600.0
 """0.8: offsets.retention.check.interval.ms is parsed but not used."""
 NOW: Final = -1
 """A commit time that means the broker's own clock."""
@@ -133,7 +133,7 @@ class OffsetManager:
         """Listen for leadership changes and start to expire. Before the controller's first
         request."""
         self._replica_manager.listen(OFFSETS_TOPIC, self)
-        interval = EXPIRY_INTERVAL_SECONDS
+        interval = EXPIRY_INTERVAL_S
         if self._level >= Level.V0_9_0:
             interval = self._config.offsets_retention_check_interval_ms / 1000
         self._expiry = self._runtime.every(interval, self.expire, name="offsets-cache-compactor")

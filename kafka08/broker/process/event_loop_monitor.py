@@ -15,8 +15,8 @@ from kafka08.runtime import BrokerRuntime, Cancellable
 
 logger = logging.getLogger(__name__)
 
-PERIOD_SECONDS: Final = 1.0
-ALLOWED_SECONDS: Final = 0.1
+PERIOD_S: Final = 1.0
+ALLOWED_S: Final = 0.1
 
 
 class EventLoopMonitor:
@@ -31,7 +31,7 @@ class EventLoopMonitor:
         self._handle: Cancellable | None = None
         self.late_ms = Timings()
         self.busy = 0.0
-        self._busy_seconds = runtime.thread_seconds()
+        self._busy_s = runtime.thread_seconds()
         self._schedule()
 
     def stop(self) -> None:
@@ -40,14 +40,14 @@ class EventLoopMonitor:
             self._handle = None
 
     def _schedule(self) -> None:
-        self._due = self._runtime.monotonic() + PERIOD_SECONDS
-        self._handle = self._runtime.call_later(PERIOD_SECONDS, self._check)
+        self._due = self._runtime.monotonic() + PERIOD_S
+        self._handle = self._runtime.call_later(PERIOD_S, self._check)
 
     def _check(self) -> None:
         late = self._runtime.monotonic() - self._due
         self._schedule()
         self.late_ms.add(max(0.0, late * 1000))
-        before, self._busy_seconds = self._busy_seconds, self._runtime.thread_seconds()
-        self.busy = min(1.0, (self._busy_seconds - before) / (PERIOD_SECONDS + max(0.0, late)))
-        if late > ALLOWED_SECONDS:
+        before, self._busy_s = self._busy_s, self._runtime.thread_seconds()
+        self.busy = min(1.0, (self._busy_s - before) / (PERIOD_S + max(0.0, late)))
+        if late > ALLOWED_S:
             logger.warning("The event loop was blocked for %d ms", late * 1000)

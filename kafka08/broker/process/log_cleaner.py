@@ -20,7 +20,7 @@ from kafka08.structs import TopicPartition
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 
-SHORTEST_BACKOFF_SECONDS: Final = 0.01
+SHORTEST_BACKOFF_S: Final = 0.01
 
 
 class CleanerWorkers:
@@ -32,7 +32,7 @@ class CleanerWorkers:
         self._replica_manager = replica_manager
         self._runtime = runtime
         self._count = config.log_cleaner_threads if config.log_cleaner_enable else 0
-        self._backoff_seconds = max(SHORTEST_BACKOFF_SECONDS, config.log_cleaner_backoff_ms / 1000)
+        self._backoff_s = max(SHORTEST_BACKOFF_S, config.log_cleaner_backoff_ms / 1000)
         self.cleaner = LogCleaner(
             replica_manager.log_manager,
             config.cleaner_config(),
@@ -72,4 +72,4 @@ class CleanerWorkers:
                     pass
             except Exception as error:  # noqa: BLE001 - a root
                 uncaught(self._runtime, error, logger, "Error in the log cleaner")
-            self._runtime.sleep(self._backoff_seconds)
+            self._runtime.sleep(self._backoff_s)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kafka08.log_limit import LineLimit
     from kafka08.runtime.greenlets import GeventRuntime
 
-LOG_LIMIT_SECONDS = 10.0
-COLLECTION_SECONDS = 10.0
+LOG_LIMIT_S = 10.0
+COLLECTION_S = 10.0
 MIDDLE_GENERATION = 1
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
@@ -104,7 +104,7 @@ def run_patched(properties: Mapping[str, str], log_level: str = "info") -> int:
     runtime = GeventRuntime()
     runtime.every(limit.interval_s, limit.end_interval, name="log-limit")
     # The collector's own turns come with new objects, which a quiet broker has none of.
-    runtime.every(COLLECTION_SECONDS, lambda: gc.collect(MIDDLE_GENERATION), name="collector")
+    runtime.every(COLLECTION_S, lambda: gc.collect(MIDDLE_GENERATION), name="collector")
     server = KafkaServer(config, runtime)
     try:
         serve_metrics(config, runtime, server)
@@ -174,7 +174,7 @@ def set_up_logging(level: str) -> LineLimit:
 
     logging.basicConfig(level=level.upper(), stream=sys.stderr, force=True)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
-    limit = LineLimit(LOG_LIMIT_SECONDS)
+    limit = LineLimit(LOG_LIMIT_S)
     for handler in logging.getLogger().handlers:
         handler.addFilter(limit)
         handler.setFormatter(LogFormatter(LOG_FORMAT))

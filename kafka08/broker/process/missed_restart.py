@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CHECK_SECONDS: Final = 5.0
+CHECK_S: Final = 5.0
 """Two checks with the same result: a controller that is still sending states is left alone."""
 ATTEMPTS: Final = 3
 """Each is twice as long away. More would not help where a state is missing for another reason."""
@@ -40,13 +40,13 @@ class MissedRestart:
         replica_manager: ReplicaManager,
         registration: RegistrationKeeper,
         *,
-        away_seconds: float,
+        away_s: float,
     ) -> None:
         self._runtime = runtime
         self._store = store
         self._replica_manager = replica_manager
         self._registration = registration
-        self._away_seconds = away_seconds
+        self._away_s = away_s
         self._loaded: list[TopicPartition] = []
         self._task: Greenlet | None = None
 
@@ -64,7 +64,7 @@ class MissedRestart:
     def _watch(self) -> None:
         attempts, before = 0, -1
         while True:
-            self._runtime.sleep(CHECK_SECONDS)
+            self._runtime.sleep(CHECK_S)
             try:
                 missing = self._missing()
             except ZooKeeperError as error:
@@ -77,7 +77,7 @@ class MissedRestart:
                 continue
             if attempts == ATTEMPTS:
                 break
-            seconds = self._away_seconds * 2**attempts
+            seconds = self._away_s * 2**attempts
             attempts, before = attempts + 1, -1
             logger.warning(
                 "The controller has not sent the states of %d partitions of broker %d: it has "

@@ -72,7 +72,7 @@ from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
-INITIAL_TASK_DELAY_SECONDS: Final = 30.0
+INITIAL_TASK_DELAY_S: Final = 30.0
 """The delay between the start and the first of the periodic tasks for logs: retention, flushes and
 checkpoints of recovery points. Source: LogManager.InitialTaskDelayMs."""
 ISR_CHECKS: Final = {Level.V0_8_2: 1, Level.V0_9_0: 1, Level.V0_10_2: 2}
@@ -182,7 +182,7 @@ class KafkaServer:
             store,
             self.endpoint,
             before_registration,
-            retry_seconds=config.zookeeper_session_timeout_ms / 1000,
+            retry_s=config.zookeeper_session_timeout_ms / 1000,
             advertised=self._registered(advertised),
         )
         self._registration.start()
@@ -191,7 +191,7 @@ class KafkaServer:
             store,
             context.replica_manager,
             self._registration,
-            away_seconds=config.zookeeper_session_timeout_ms / 1000,
+            away_s=config.zookeeper_session_timeout_ms / 1000,
         )
         self._missed_restart.start()
 
@@ -411,19 +411,19 @@ class KafkaServer:
             config.log_retention_check_interval_ms,
             log_manager.retain,
             "kafka-log-retention",
-            delay=INITIAL_TASK_DELAY_SECONDS,
+            delay=INITIAL_TASK_DELAY_S,
         )
         self._every(
             config.log_flush_scheduler_interval_ms,
             log_manager.flush_dirty,
             "kafka-log-flusher",
-            delay=INITIAL_TASK_DELAY_SECONDS,
+            delay=INITIAL_TASK_DELAY_S,
         )
         self._every(
             config.log_flush_offset_checkpoint_interval_ms,
             log_manager.checkpoint_recovery_points,
             "kafka-recovery-point-checkpoint",
-            delay=INITIAL_TASK_DELAY_SECONDS,
+            delay=INITIAL_TASK_DELAY_S,
         )
 
     def _every(

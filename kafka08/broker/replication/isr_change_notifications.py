@@ -1,8 +1,8 @@
 """IsrChangeNotifications: tells the controller which ISRs this broker has changed.
 
 The controller reads the new states and sends them to all brokers. One notification has all changes
-so far; it is written once no ISR has changed for BLACKOUT_SECONDS, or none was written for
-INTERVAL_SECONDS. A controller of 0.8 never reads or removes notifications, so none is written for
+so far; it is written once no ISR has changed for BLACKOUT_S, or none was written for
+INTERVAL_S. A controller of 0.8 never reads or removes notifications, so none is written for
 it; the next controller reads all states anyway. Source:
 ReplicaManager.maybePropagateIsrChanges 0.9.0.1 and 0.10.2.2.
 """
@@ -20,8 +20,8 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger(__name__)
 
 CHECK_MS: Final = 2500
-BLACKOUT_SECONDS: Final = 5.0
-INTERVAL_SECONDS: Final = 60.0
+BLACKOUT_S: Final = 5.0
+INTERVAL_S: Final = 60.0
 
 
 class IsrChangeNotifications:
@@ -42,8 +42,8 @@ class IsrChangeNotifications:
         """Write a notification if it is due; called every CHECK_MS. Switches. After a failure the
         changes are in the next one."""
         now = self._runtime.monotonic()
-        is_quiet = now - self._last_change > BLACKOUT_SECONDS
-        if not self._changed or not (is_quiet or now - self._last_written > INTERVAL_SECONDS):
+        is_quiet = now - self._last_change > BLACKOUT_S
+        if not self._changed or not (is_quiet or now - self._last_written > INTERVAL_S):
             return
         # Taken before the write switches: a change recorded meanwhile is for the next notification.
         changed, self._changed = self._changed, set()

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 BURST: Final = 200
 """The most ISRs in one write: encoding them blocks the hub for a few ms."""
-RETRY_SECONDS: Final = 1.0
+RETRY_S: Final = 1.0
 """Pause before a write with unknown outcome is repeated."""
 
 Pending = dict[TopicPartition, tuple[Partition, LeaderAndIsr]]
@@ -88,7 +88,7 @@ class IsrChanges:
         try:
             while self._waiting or unknown:
                 if not self._waiting:
-                    self._runtime.sleep(RETRY_SECONDS)
+                    self._runtime.sleep(RETRY_S)
                     # A change that began meanwhile replaces the one with unknown outcome.
                     self._waiting, unknown = {**unknown, **self._waiting}, {}
                 burst = [(tp, self._waiting.pop(tp)) for tp in [*islice(self._waiting, BURST)]]
@@ -133,7 +133,7 @@ class IsrChanges:
                     "%g s",
                     tp,
                     outcome,
-                    RETRY_SECONDS,
+                    RETRY_S,
                 )
                 unknown[tp] = item
         return {**unknown, **self._resolve(conflicts)}
@@ -158,7 +158,7 @@ class IsrChanges:
                 "ZooKeeper: %s. Trying again in %g s",
                 len(conflicts),
                 error,
-                RETRY_SECONDS,
+                RETRY_S,
             )
             return conflicts
         for tp, (partition, change) in conflicts.items():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ZOOKEEPER_RETRY_SECONDS: Final = 1.0
+ZOOKEEPER_RETRY_S: Final = 1.0
 """Pause before topic configurations are read again."""
 
 
@@ -77,7 +77,7 @@ class LogCreator:
                 logger.warning(
                     "Broker %d continues once ZooKeeper is back: %s", self._broker_id, error
                 )
-                self._runtime.sleep(ZOOKEEPER_RETRY_SECONDS)
+                self._runtime.sleep(ZOOKEEPER_RETRY_S)
 
     def _check(self) -> None:
         if self._stopping:

@@ -73,17 +73,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CONNECTION_BACKOFF_SECONDS: Final = 0.25
+CONNECTION_BACKOFF_S: Final = 0.25
 """Pause after a failed connection. 0.8.2.2 has none and floods its log."""
-PARTITION_BACKOFF_SECONDS: Final = 0.05
+PARTITION_BACKOFF_S: Final = 0.05
 """Least pause of a partition after an error of its leader, which mostly does not lead yet."""
-TRUNCATION_BACKOFF_SECONDS: Final = 0.5
+TRUNCATION_BACKOFF_S: Final = 0.5
 """Least pause of a partition whose log cannot be compared or truncated now. Mostly it waits for the
 next LeaderAndIsr request, which ends the pause; meanwhile each try asks ZooKeeper."""
 EARLY_MAX: Final = 10
 """How many responses in a row may have nothing before half of their wait is over: a segment that
 ends, or a leader that has just changed, may cause one."""
-EARLY_PAUSE_SECONDS: Final = 0.1
+EARLY_PAUSE_S: Final = 0.1
 """Pause after each more: a leader that is broken would be asked thousands of times a second."""
 RESPONSE_BYTES: Final = 16 * 1024 * 1024
 """Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
@@ -233,7 +233,7 @@ class ReplicaFetcher:
                     self.round()
                 except Exception as error:  # noqa: BLE001 - other partitions are copied all the same
                     uncaught(self._runtime, error, logger, "[%s], Error due to", self.name)
-                    self._changed.wait(CONNECTION_BACKOFF_SECONDS)
+                    self._changed.wait(CONNECTION_BACKOFF_S)
         finally:
             self._connection.close()
         logger.info("[%s], Stopped", self.name)
@@ -241,7 +241,7 @@ class ReplicaFetcher:
     def round(self) -> None:
         """Send one request and process its response, or wait until there is something to fetch: at
         most replica.fetch.wait.max.ms at the leader. A failed connection is logged, with a pause of
-        CONNECTION_BACKOFF_SECONDS. Switches."""
+        CONNECTION_BACKOFF_S. Switches."""
         # Before the state is read: whatever changes from now on ends every wait below.
         self._changed.clear()
         if self._followed and not self._connection.is_open and not self._connect():
@@ -251,7 +251,7 @@ class ReplicaFetcher:
             now = self._runtime.monotonic()
             ready = {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
             if not ready:
-                self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
+                self._changed.wait(PARTITION_BACKOFF_S if self._followed else None)
                 return
             wanted = self._in_turn(ready)
             # The leader may delay a response for new data, but not while other partitions wait.
@@ -266,7 +266,7 @@ class ReplicaFetcher:
             self._back_off(error)
             return
         if self._early > EARLY_MAX:
-            self._changed.wait(EARLY_PAUSE_SECONDS)
+            self._changed.wait(EARLY_PAUSE_S)
         if not responses:
             return
         try:
@@ -282,7 +282,7 @@ class ReplicaFetcher:
                 logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
             else:
                 refused.add(tp, Refusal.of(problem))
-            self._pause(wanted[tp], TRUNCATION_BACKOFF_SECONDS)
+            self._pause(wanted[tp], TRUNCATION_BACKOFF_S)
         for tp, data in responses.items():
             # The calls above switch: another leader may be followed by now.
             if wanted[tp].is_followed:
@@ -402,7 +402,7 @@ class ReplicaFetcher:
         """Wait after a failure of the connection, unless `add` or `stop` aborted it."""
         if not self._changed.is_set():
             logger.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
-            self._changed.wait(CONNECTION_BACKOFF_SECONDS)
+            self._changed.wait(CONNECTION_BACKOFF_S)
 
     def _in_turn(
         self, ready: dict[TopicPartition, PartitionFetchState]
@@ -526,9 +526,7 @@ class ReplicaFetcher:
             needed,
         )
 
-    def _pause(
-        self, followed: PartitionFetchState, least_s: float = PARTITION_BACKOFF_SECONDS
-    ) -> None:
+    def _pause(self, followed: PartitionFetchState, least_s: float = PARTITION_BACKOFF_S) -> None:
         followed.ask_for(self._probe_bytes)
         seconds = max(least_s, SECONDS_PER_PARTITION * len(self._followed))
         followed.paused_until = self._runtime.monotonic() + seconds
@@ -542,7 +540,7 @@ class ReplicaFetcher:
             raise
         except KafkaError as error:
             logger.error("Error getting offset for partition %s: %s", tp, error)
-            self._pause(followed, TRUNCATION_BACKOFF_SECONDS)
+            self._pause(followed, TRUNCATION_BACKOFF_S)
 
     def _ask(self, tp: TopicPartition, time_ms: int) -> int:
         """The leader's log start or end offset. KafkaError without one. Switches."""

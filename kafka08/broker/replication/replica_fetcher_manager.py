@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STOP_SECONDS: Final = 5.0
+STOP_S: Final = 5.0
 """How long to wait for a stopped fetcher to end."""
 
 
@@ -122,14 +122,14 @@ class ReplicaFetcherManager:
         self._closing = True
 
     def shutdown(self) -> None:
-        """Stop all fetchers for good; waits STOP_SECONDS for each, then kills it. Switches."""
+        """Stop all fetchers for good; waits STOP_S for each, then kills it. Switches."""
         self.begin_shutdown()
         ending = list(self._fetchers.values())
         self._fetchers.clear()
         for fetcher, _ in ending:
             fetcher.stop()
         for _, task in ending:
-            task.join(STOP_SECONDS)
+            task.join(STOP_S)
             task.kill()
 
     def _source(self, topic_partition: TopicPartition, leader: Broker) -> Source:

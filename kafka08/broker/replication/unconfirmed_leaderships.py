@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CHECK_SECONDS: Final = 1.0
+CHECK_S: Final = 1.0
 CHECKS: Final = 10
 
 
@@ -130,7 +130,7 @@ class UnconfirmedLeaderships:
         try:
             while self._led:
                 self._check()
-                self._runtime.sleep(CHECK_SECONDS)
+                self._runtime.sleep(CHECK_S)
                 self._led = {tp: led for tp, led in self._led.items() if self._is_in_doubt(tp)}
         finally:
             self._is_asking = False
@@ -150,7 +150,7 @@ class UnconfirmedLeaderships:
                 "Cannot check who leads %d partitions: %s. Trying again in %g s",
                 len(led),
                 error,
-                CHECK_SECONDS,
+                CHECK_S,
             )
             return
         except Exception as error:  # noqa: BLE001 - a leader must hear of its successor

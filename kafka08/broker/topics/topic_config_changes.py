@@ -25,7 +25,7 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger(__name__)
 
 EXPIRATION_MS: Final = 15 * 60 * 1000
-RETRY_SECONDS: Final = 1.0
+RETRY_S: Final = 1.0
 
 
 class TopicConfigChanges:
@@ -69,13 +69,13 @@ class TopicConfigChanges:
                 self._process(self._zk.watch_children(paths.CONFIG_CHANGES, self._events.put))
             except ZooKeeperError as error:
                 logger.error(
-                    "Error processing config change: %s. Trying again in %g s", error, RETRY_SECONDS
+                    "Error processing config change: %s. Trying again in %g s", error, RETRY_S
                 )
             except Exception as error:  # noqa: BLE001 - later changes must be seen
                 uncaught(self._runtime, error, logger, "Error processing config change")
             else:
                 continue
-            self._runtime.sleep(RETRY_SECONDS)
+            self._runtime.sleep(RETRY_S)
             self._events.put(None)
 
     def _process(self, names: list[str]) -> None:

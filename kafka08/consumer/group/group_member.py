@@ -57,7 +57,7 @@ from kafka08.protocol.join_group import (
 )
 from kafka08.protocol.sync_group import SyncGroupResponse
 from kafka08.protocol.types import Request, Response
-from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Task
+from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Task
 from kafka08.structs import Broker
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class GroupMember:
         self._on_change = on_change
         self._timeout_ms = timeout_ms
         self._join_timeout_ms = rebalance_timeout_ms + JOIN_MARGIN_MS
-        self._max_age_s = min(max(metadata_max_age_ms / 1000, REFRESH_MIN_S), WAIT_SECONDS_MAX)
+        self._max_age_s = min(max(metadata_max_age_ms / 1000, REFRESH_MIN_S), WAIT_S_MAX)
         self._runtime = runtime
         self._condition = runtime.condition()
         self._connection: Connection | None = None
@@ -250,7 +250,7 @@ class GroupMember:
         """Wait until the thread has ended; False if it still runs."""
         if self._task is None:
             return True
-        self._task.join(min(timeout_s, WAIT_SECONDS_MAX))
+        self._task.join(min(timeout_s, WAIT_S_MAX))
         return not self._task.is_alive()
 
     # --------------------------------------------------------------------------------- its thread
@@ -266,7 +266,7 @@ class GroupMember:
                     if isinstance(action, Wait):
                         if self._stopping:
                             return
-                        timeout = min(action.until - self._runtime.monotonic(), WAIT_SECONDS_MAX)
+                        timeout = min(action.until - self._runtime.monotonic(), WAIT_S_MAX)
                         self._condition.wait(timeout)
                         continue
                 if before != self._state:  # no poll for max.poll.interval.ms

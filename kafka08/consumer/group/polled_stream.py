@@ -22,7 +22,7 @@ from kafka08.consumer.fetching.stream import UNREADABLE, FetchedStream
 from kafka08.consumer.group.deserializers import Deserializer
 from kafka08.errors import DeserializationFailed, KafkaError
 from kafka08.kernel import MessageAndMetadata, MessageIterator
-from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
+from kafka08.runtime import WAIT_S_MAX, ClientRuntime
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 Message = MessageAndMetadata[Any, Any]
@@ -199,7 +199,7 @@ class PolledStream(FetchedStream):
                 remaining = give_up_at - self._monotonic()
                 if remaining <= 0:
                     return False
-                self._condition.wait(min(remaining, WAIT_SECONDS_MAX))
+                self._condition.wait(min(remaining, WAIT_S_MAX))
         return True
 
     # -------------------------------------------------------------------------------- its parts
@@ -226,7 +226,7 @@ class PolledStream(FetchedStream):
                     return None
                 self._waiting = True
                 try:
-                    self._condition.wait(min(remaining, WAIT_SECONDS_MAX))
+                    self._condition.wait(min(remaining, WAIT_S_MAX))
                 finally:
                     self._waiting = False
 

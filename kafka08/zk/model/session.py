@@ -42,11 +42,11 @@ from kafka08.zk.zookeeper import ConnectionState, Event, SessionSettings, StateL
 ToServer: TypeAlias = ConnectRequest | tuple[int, Request]
 """A connection's first message; a later one with its xid."""
 
-RETRY_SECONDS: Final = 0.05
+RETRY_S: Final = 0.05
 RETRY_BACKOFF: Final = 1.5
-RETRY_SECONDS_MAX: Final = 1.0
+RETRY_S_MAX: Final = 1.0
 HEARTBEATS_PER_TIMEOUT: Final = 3
-CLOSE_SECONDS: Final = 10.0
+CLOSE_S: Final = 10.0
 
 
 class Cancellable(Protocol):
@@ -139,7 +139,7 @@ class ModelSession:
         if self._is_connected:
             self._is_closing = True
             self._write(CloseSessionRequest(), None)
-            self._ended.wait(CLOSE_SECONDS)
+            self._ended.wait(CLOSE_S)
         self._stop()
 
     def send(self, operation: Operation) -> ModelPending:
@@ -218,7 +218,7 @@ class ModelSession:
             self._fail_all(ConnectionLost)
             self._notify(ConnectionState.SUSPENDED)
             self._drop_watchers()
-        delay = min(RETRY_SECONDS * RETRY_BACKOFF**self._tries, RETRY_SECONDS_MAX)
+        delay = min(RETRY_S * RETRY_BACKOFF**self._tries, RETRY_S_MAX)
         self._tries += 1
         self._set_timer(delay, self._connect)
 

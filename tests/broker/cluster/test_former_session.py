@@ -194,14 +194,14 @@ def test_a_damaged_file_is_ignored(
 def test_a_silent_ensemble_does_not_block_the_start(
     ensemble: Ensemble, killed: ZkClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After TIMEOUT_SECONDS the start continues, and waits for the session's timeout as without
+    """After TIMEOUT_S the start continues, and waits for the session's timeout as without
     the file."""
     successor = ensemble.client()
     ensemble.world.is_reachable = False
     before = ensemble.world.monotonic()
     end(ensemble, tmp_path, successor)
     waited = ensemble.world.monotonic() - before
-    assert former_session.TIMEOUT_SECONDS <= waited < former_session.TIMEOUT_SECONDS + 1
+    assert former_session.TIMEOUT_S <= waited < former_session.TIMEOUT_S + 1
     assert "Cannot close the former ZooKeeper session" in caplog.text
 
 

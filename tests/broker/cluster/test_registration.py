@@ -65,7 +65,7 @@ def test_a_session_that_ends_during_the_first_registration_is_noticed() -> None:
         store,
         Broker(1, "h", 9092),
         lambda _: sessions.append(store.registered),
-        retry_seconds=6.0,
+        retry_s=6.0,
     )
     with pytest.raises(queue.Empty):  # it would wait for the next event
         registration.start()
@@ -77,7 +77,7 @@ def test_a_stop_while_it_registers_is_the_end() -> None:
     store: Any = ForgetfulStore([])
     runtime: Any = FakeRuntime()
     keeper = RegistrationKeeper(
-        runtime, store, Broker(1, "h", 9092), lambda _: keeper.stop(), retry_seconds=6.0
+        runtime, store, Broker(1, "h", 9092), lambda _: keeper.stop(), retry_s=6.0
     )
     with pytest.raises(Closed):
         keeper.start()
@@ -89,7 +89,7 @@ def test_a_broker_whose_id_was_taken_halts() -> None:
     store: Any = ForgetfulStore([BrokerIdTaken("/brokers/ids/1")])
     runtime: Any = FakeRuntime()
     registration = RegistrationKeeper(
-        runtime, store, Broker(1, "h", 9092), lambda _: None, retry_seconds=6.0
+        runtime, store, Broker(1, "h", 9092), lambda _: None, retry_s=6.0
     )
     with pytest.raises(Halted):
         registration.start()
@@ -105,7 +105,7 @@ def test_it_is_tried_until_it_works(refusal: type[Exception]) -> None:
     runtime: Any = FakeRuntime()
     kept: list[Any] = []
     registration = RegistrationKeeper(
-        runtime, store, Broker(1, "h", 9092), kept.append, retry_seconds=6.0
+        runtime, store, Broker(1, "h", 9092), kept.append, retry_s=6.0
     )
     with pytest.raises(queue.Empty):  # it would wait for the next event
         registration.start()

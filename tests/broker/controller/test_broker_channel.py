@@ -56,7 +56,7 @@ class Channels:
 
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_channel, "BACKOFF_SECONDS", 0)
+    monkeypatch.setattr(broker_channel, "BACKOFF_S", 0)
 
 
 @pytest.fixture

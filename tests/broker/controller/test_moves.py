@@ -365,7 +365,7 @@ class TestPreferredElection:
     ) -> None:
         """With auto.leader.rebalance.enable the check runs a moment after the term began, and then
         periodically."""
-        monkeypatch.setattr(term, "FIRST_BALANCE_SECONDS", 0.1)
+        monkeypatch.setattr(term, "FIRST_BALANCE_S", 0.1)
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1, leader_imbalance_check_interval_seconds=1)

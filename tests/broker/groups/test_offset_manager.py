@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from kafka08.broker.groups import FetchedOffset, OffsetManager
-from kafka08.broker.groups.offset_loader import LOAD_RETRY_SECONDS
+from kafka08.broker.groups.offset_loader import LOAD_RETRY_S
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import CorruptLog, OffsetsLoadInProgress, ProtocolError, StorageError
 from kafka08.log.log import Log
@@ -312,7 +312,7 @@ def test_a_load_that_failed_is_tried_again(
         broken.setattr(Log, "read", failing(error))
         coordinator.lead(1)
     assert OffsetsLoadInProgress.code == coordinator.fetch("a", 0).error_code
-    coordinator.runtime.advance(LOAD_RETRY_SECONDS)
+    coordinator.runtime.advance(LOAD_RETRY_S)
     assert 7 == coordinator.fetch("a", 0).offset
 
 
@@ -349,7 +349,7 @@ def test_a_load_is_not_tried_again_elsewhere(
     coordinator.lead(1)
     coordinator.follow(1)
     loads = len(coordinator.runtime.spawned)
-    coordinator.runtime.advance(LOAD_RETRY_SECONDS)
+    coordinator.runtime.advance(LOAD_RETRY_S)
     assert loads == len(coordinator.runtime.spawned)
 
 

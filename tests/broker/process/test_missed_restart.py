@@ -51,7 +51,7 @@ class Cluster:
         other.zk.create(paths.topic("t"), nodes.encode_assignment({0: [ME, OTHER]}))
         runtime: Any = self.runtime
         self.registration = RegistrationKeeper(
-            runtime, self.store, Broker(ME, "h", 1), lambda _: None, retry_seconds=1.0
+            runtime, self.store, Broker(ME, "h", 1), lambda _: None, retry_s=1.0
         )
         self.registration._register()
         self.away: list[float] = []
@@ -79,7 +79,7 @@ class Cluster:
         self.runtime.on_sleep = note
         runtime: Any = self.runtime
         me: Any = self
-        MissedRestart(runtime, self.store, me, self.registration, away_seconds=6.0).start()
+        MissedRestart(runtime, self.store, me, self.registration, away_s=6.0).start()
         return self.away
 
 

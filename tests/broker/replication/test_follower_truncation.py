@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.replication.replica_fetcher import PARTITION_BACKOFF_SECONDS
+from kafka08.broker.replication.replica_fetcher import PARTITION_BACKOFF_S
 from kafka08.errors import SessionLost
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchPartitionResponse
@@ -401,7 +401,7 @@ class TestALeaderThatZooKeeperDoesNotName:
         end = runtime.monotonic() + 1
         while runtime.monotonic() < end:
             pair.fetcher.round()
-            runtime.advance(PARTITION_BACKOFF_SECONDS)
+            runtime.advance(PARTITION_BACKOFF_S)
         assert 1 <= len(asked_at) <= 3
         assert 2 == pair.copy.log.log_end_offset
         pair.follower.store.states[TP] = told

@@ -13,8 +13,8 @@ from kafka08.broker.replication.fetch_frame import FetchFrame
 from kafka08.broker.replication.replica_fetcher import (
     ALIKE_MAX,
     EARLY_MAX,
-    EARLY_PAUSE_SECONDS,
-    PARTITION_BACKOFF_SECONDS,
+    EARLY_PAUSE_S,
+    PARTITION_BACKOFF_S,
     PROBE_BYTES,
     SECONDS_PER_PARTITION,
 )
@@ -109,7 +109,7 @@ def test_a_leader_that_does_not_wait_is_not_asked_without_a_pause(
     monkeypatch.setattr(pair.fetcher._changed, "wait", pauses.append)
     for _ in range(EARLY_MAX + 3):
         pair.fetcher.round()
-    assert [EARLY_PAUSE_SECONDS] * 3 == pauses
+    assert [EARLY_PAUSE_S] * 3 == pauses
     for _ in range(EARLY_MAX + 3):
         pair.produce(b"b")
         pair.fetcher.round()
@@ -353,7 +353,7 @@ class TestProbes:
             pair.leader.partition("t", copy.topic_partition.partition).is_leader = False
         for _ in range(3):
             pair.fetcher.round()
-            pair.follower.runtime.advance(PARTITION_BACKOFF_SECONDS)
+            pair.follower.runtime.advance(PARTITION_BACKOFF_S)
         append(pair.leader, message_set.encode([(None, b"b")]), pair.copies[9].topic_partition)
         pair.fetcher.round()
         assert 2 == pair.copies[9].log.log_end_offset

@@ -21,7 +21,7 @@ from kafka08.zk.model.messages import (
     WatchEvent,
     ZnodeStat,
 )
-from kafka08.zk.model.session import RETRY_SECONDS, LinkOwner, ModelSession, ToServer, World
+from kafka08.zk.model.session import RETRY_S, LinkOwner, ModelSession, ToServer, World
 from kafka08.zk.operations import Get, Node, Watcher
 from kafka08.zk.zookeeper import SessionSettings
 
@@ -107,7 +107,7 @@ class Stage:
 
     def lose(self) -> None:
         self.session.on_closed(self.link)
-        self.world.pass_time(2 * RETRY_SECONDS)
+        self.world.pass_time(2 * RETRY_S)
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_connection_on_which_nothing_comes_is_given_up(stage: Stage) -> None:
     connection for one to an earlier request."""
     stage.session.on_open(stage.link)
     first = stage.link
-    stage.world.pass_time(TIMEOUT_MS / 1000 + 2 * RETRY_SECONDS)
+    stage.world.pass_time(TIMEOUT_MS / 1000 + 2 * RETRY_S)
     assert first.is_closed
     assert stage.link is not first
     began = stage.world.now
