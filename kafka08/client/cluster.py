@@ -260,6 +260,7 @@ class ClusterClient(ProcessBound):
                 with self._noting(broker), self.connection(broker) as connection:
                     return ask(connection)
             except (*PASSING, ProtocolError, *LOST_COORDINATOR):
+                # Another broker may be the coordinator by now.
                 self.forget_coordinator(group)
                 raise
 

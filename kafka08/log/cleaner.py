@@ -101,6 +101,7 @@ class LogCleaner:
         one = self._manager.logs[topic_partition]
         self._in_progress.add(topic_partition)
         try:
+            # Retention waits: it must not take a segment away that is being copied.
             one.is_being_cleaned = True
             self._clean(one, dirty.first_dirty_offset)
         except CleaningAborted:

@@ -401,6 +401,7 @@ class Log:
         """
         active = self.active_segment
         log_end_offset = active.end_offset
+        # Most fetches end here, without a look at an index.
         if offset == log_end_offset:
             return LogSlice(offset, active.base_offset, active.file, active.size, 0)
         if not self._base_offsets[0] <= offset < log_end_offset:

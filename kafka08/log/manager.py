@@ -288,6 +288,7 @@ class LogManager:
             return found
         self._delete_what_is_left(topic_partition)
         directory = self._emptiest
+        # Before the log exists: after a crash it would inherit the point of a former one.
         self.cleaner_points.write_deletion(directory, topic_partition)
         created = self._open(directory / partition_directory(topic_partition))
         if self._is_checkpointed_too_high(created):
@@ -321,6 +322,7 @@ class LogManager:
         of_topic.remove(removed)
         if not of_topic:
             del self._topics[topic_partition.topic]
+            # The next topic of that name has its own.
             self._configs.pop(topic_partition.topic, None)
         self.cleaner_points.forget_deleted(directory, topic_partition)
         renamed = self._renamed(removed)

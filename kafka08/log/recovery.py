@@ -159,6 +159,7 @@ def crc_is_right(file: File, position: int, size: int) -> bool:
 def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
     """Position of the first entry whose offset is below `lowest_offset` or not above that of the
     entry before; None if all ascend."""
+    # With an unknown codec, which recovery keeps, the walk below compares the offsets.
     with suppress(kernel.UnknownCodec):
         summary = kernel.validate(entries, INT_MAX)
         if not summary.count or (summary.monotonic and summary.first_offset >= lowest_offset):

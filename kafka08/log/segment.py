@@ -146,6 +146,7 @@ class LogSegment(kernel.SegmentTail):
 
     def take_limits(self, config: LogConfig) -> None:
         """Set the limits of appends by `kernel.append_produced`."""
+        # What the kernel appends is neither synced nor compressed by it.
         self.takes_plain_sets = config.flush_messages == LONG_MAX and not config.target_codec
         self.rules = config.append_rules
         self.max_entry_bytes = config.max_message_bytes
@@ -372,6 +373,7 @@ class LogSegment(kernel.SegmentTail):
     ) -> None:
         """Drop the entries at or above `offset` (also a wrapper that contains it), which is at
         `position_of` it; the segment is active afterwards."""
+        # It may have been sealed, and is the last segment now.
         self.activate(index_bytes)
         if position is None:
             return

@@ -169,6 +169,7 @@ def by_partition(keys: Values, route: TopicRoute) -> dict[PartitionQueue, list[i
         places.setdefault(next(route.turns), []).append(row)
     if keyless:
         for rows in places.values():
+            # Those without a key came last: in the order of the call again.
             rows.sort()
     return places
 

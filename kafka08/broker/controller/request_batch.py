@@ -111,6 +111,7 @@ class RequestBatch:
     def _leader_and_isr_requests(self) -> Iterator[BrokerRequest]:
         brokers = self._context.brokers
         for broker, states in sorted(self._leader_and_isr.items()):
+            # Only live ones: a broker does not follow a leader that is not listed here.
             leaders = sorted({s.leader for s in states.values()} & brokers.keys())
             request = LeaderAndIsrRequest(
                 controller_id=self._controller_id,

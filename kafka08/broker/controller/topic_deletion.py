@@ -77,7 +77,7 @@ class TopicDeletion:
             return
         errors = {p.error_code for p in response.partitions} | {response.error_code}
         if errors == {NO_ERROR}:
-            self._changes.replicas_to_deletion_successful([replica])
+            self._changes.replicas_to_deletion_successful([replica])  # 3
             awaited.discard(replica)
             if not awaited:
                 self._advance(topic)
@@ -105,7 +105,7 @@ class TopicDeletion:
         states = {self._context.replica_states[replica] for replica in replicas}
         # Also true of a topic without replicas, which has nothing to wait for.
         if states <= {ReplicaState.DELETION_SUCCESSFUL}:
-            self._complete(topic, replicas)
+            self._complete(topic, replicas)  # 4
         elif ReplicaState.DELETION_STARTED in states:
             logger.info("Deletion of topic %s is in progress", topic)
         elif any(tp.topic == topic for tp in self._context.reassigning):
@@ -118,7 +118,7 @@ class TopicDeletion:
         logger.info("Deletion of topic %s (re)started", topic)
         batch = changes.new_batch()
         batch.add_update_metadata(context.partitions_of({topic}))
-        changes.send(batch)
+        changes.send(batch)  # 1
         live = context.live
         wanted = [
             replica
@@ -127,7 +127,7 @@ class TopicDeletion:
             # One that an earlier start has deleted is not deleted twice.
             and context.replica_states[replica] is not ReplicaState.DELETION_SUCCESSFUL
         ]
-        changes.replicas_to_offline(wanted)
+        changes.replicas_to_offline(wanted)  # 2
         awaited = context.awaited_deletions[topic] = set(wanted)
         changes.replicas_to_deletion_started(wanted, partial(self._on_stopped, awaited))
         if any(replica.replica not in live for replica in replicas):

@@ -131,8 +131,10 @@ class OffsetCache:
         if found is None:
             return
         known = found.entry(key)
+        # A commit that was made while the log is being read wins over the records before it.
         if known is not None and known.log_offset >= log_offset:
             return
+        # Otherwise the deleted entry stays, since an older record may still come.
         if value is None and not found.loading and not found.is_pending(key):
             found.remove(key)
             return
@@ -186,6 +188,7 @@ class OffsetCache:
                 group.pending[key] = left
             else:
                 group.pending.pop(key, None)
+                # No older record can come any more.
                 if key in found.deleted and not found.loading:
                     found.deleted.discard(key)
                     del group.entries[key]
@@ -287,7 +290,7 @@ class OffsetCache:
             if (group := found.groups.get(key.group)) is not None
             and (entry := group.entries.get(key)) is not None
             and entry.value is not None
-            and key not in group.pending
+            and key not in group.pending  # 3
             and _is_expired(entry.value, now_ms, retention_ms)
         ]
 
@@ -307,5 +310,5 @@ class OffsetCache:
 
 def _is_expired(value: OffsetValue, now_ms: int, retention_ms: int) -> bool:
     if value.expire_ms != NO_EXPIRY:
-        return now_ms > value.expire_ms
-    return now_ms - value.committed.timestamp_ms > retention_ms
+        return now_ms > value.expire_ms  # 1
+    return now_ms - value.committed.timestamp_ms > retention_ms  # 2

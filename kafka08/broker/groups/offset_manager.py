@@ -174,10 +174,10 @@ class OffsetManager:
         """
         limit = self._config.offset_metadata_max_bytes
         refused = [tp for tp, o in offsets.items() if java_length(o.metadata) > limit]
-        codes: CommitCodes = dict.fromkeys(refused, OffsetMetadataTooLarge.code)
+        codes: CommitCodes = dict.fromkeys(refused, OffsetMetadataTooLarge.code)  # 2
         now_ms = self._runtime.time_ms()
         stored = {
-            OffsetKey(group, *tp): self._value(committed, retention_ms, now_ms)
+            OffsetKey(group, *tp): self._value(committed, retention_ms, now_ms)  # 1
             for tp, committed in offsets.items()
             if tp not in codes
         }
@@ -188,7 +188,7 @@ class OffsetManager:
             done(codes)
 
         if stored:
-            self._append_commit(self.partition_for(group), stored, appended)
+            self._append_commit(self.partition_for(group), stored, appended)  # 3, 4
         else:
             done(codes)
 

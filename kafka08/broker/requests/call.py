@@ -54,6 +54,7 @@ def send(
     except ProtocolError as error:
         link.finish(f"the response to its request cannot be encoded: {error}")
     else:
+        # Before it is sent: from now on there is nothing to abandon.
         link.on_close = None
         link.send_response(frame)
 

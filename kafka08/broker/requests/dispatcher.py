@@ -278,6 +278,7 @@ class Dispatcher:
         try:
             outcome = handle(self._broker, request, call)
         except ProtocolError:
+            # No response can say it: the connection closes.
             raise
         except Exception as error:  # noqa: BLE001 - the root of a request: becomes its response
             outcome = call.refusal(error)

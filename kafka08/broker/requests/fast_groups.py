@@ -75,6 +75,7 @@ class FastGroups:
         ):
             return FALL_BACK
         reply = answering(link, partial(respond_to_join, link, correlation_id))
+        # What is left empty here is used of new members alone.
         found.join(
             Join(
                 member_id,

@@ -205,6 +205,7 @@ class Committer:
                 give_up_at=commits[-1].give_up_at or search_until,
             )
         except KafkaError as error:
+            # After a response each commit has an error of its own, or none.
             if not responded:
                 for commit in commits:
                     commit.error = error

@@ -141,6 +141,7 @@ class GroupMember:
             self._membership.unsubscribe()
             self._is_superseded = True
             self._condition.notify_all()
+            # A LeaveGroup that is in flight must arrive.
             connection = None if self._is_leaving else self._connection
         if connection is not None:
             connection.abort()

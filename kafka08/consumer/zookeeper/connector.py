@@ -485,6 +485,7 @@ class ConsumerConnector(ProcessBound):
     def _on_session_event(self, event: SessionEvent) -> None:
         """Runs in kazoo's thread, so nothing here waits."""
         if event is SessionEvent.SUSPENDED:
+            # Nothing is released yet: the session may go on.
             for stream in self._streams.values():
                 stream.pause()
         else:

@@ -126,6 +126,7 @@ class ZooKeeperOffsetStore:
             for tp, offset in offsets.items()
         ]
         for portion in portions(writes):
+            # Before each: the session may end between two transactions.
             self._fence()
             self._zk.multi([Check(self._id_path, ANY_VERSION), *portion])
 

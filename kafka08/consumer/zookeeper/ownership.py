@@ -110,6 +110,7 @@ class Ownership:
         starts from the commit before it. KafkaError if another commit takes too long; then they
         continue to be delivered."""
         with self._locked():
+            # Under the lock: a commit in progress ends before, and none of these follows.
             going = self._revoke(partitions)
             try:
                 if commit:

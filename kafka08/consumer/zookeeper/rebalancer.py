@@ -204,6 +204,7 @@ class Rebalancer:
         if self._view is None:
             self._view = self._read()
         if self._view is None:
+            # No failure: the watch posts a change when the first broker comes.
             logger.warning("[%s] no brokers found when trying to rebalance.", self._consumer_id)
             return
         strategy = self._config.partition_assignment_strategy

@@ -88,6 +88,7 @@ def commit(
 
     def done(some: Mapping[TopicPartition, int]) -> None:
         codes.update(some)
+        # Before `commit` has returned, its caller makes the response.
         if not parked or len(codes) < len(offsets):
             return
         if is_large:
