@@ -205,12 +205,12 @@ class ZkClient(ProcessBound):
         self._tracker.add_listener(listener)
 
     def _on_connection_state(self, state: ConnectionState) -> None:
-        if state is ConnectionState.CONNECTED:
-            self._connected.set()
-            self._settled.set()
-        else:
+        if state is not ConnectionState.CONNECTED:
             self._connected.clear()
         self._tracker.on_connection_state(state)
+        if state is ConnectionState.CONNECTED:  # last: who waits for it reads the state next
+            self._connected.set()
+            self._settled.set()
 
     def get(self, path: str) -> Node:
         """Data and version. NoNode."""

@@ -32,8 +32,25 @@ from kafka08.zk.faults import expire_session
 from kafka08.zk.kazoo_adapter.session import KazooSession
 from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Check, Children, Create, Delete, Exists, Get, Node, Operation, Set
-from kafka08.zk.session import SessionEvent, SessionState
+from kafka08.zk.session import SessionEvent, SessionState, SessionTracker
+from kafka08.zk.zookeeper import ConnectionState
 from tests.zk.conftest import WAIT_SECONDS, RealSessions, Sessions
+
+
+def test_a_start_sees_the_state_that_it_waited_for(
+    zk_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection's thread may be interrupted between the event that ends the wait and the new
+    state: on a busy machine one of a thousand starts failed, at once."""
+    process = SessionTracker.on_connection_state
+
+    def late(tracker: SessionTracker, state: ConnectionState) -> None:
+        time.sleep(0.1)
+        process(tracker, state)
+
+    monkeypatch.setattr(SessionTracker, "on_connection_state", late)
+    with ZkClient(zk_connect) as client:
+        assert client.state is SessionState.CONNECTED
 
 
 def test_a_failed_start_has_the_reason_of_each_server() -> None:
