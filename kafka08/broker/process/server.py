@@ -479,15 +479,16 @@ class KafkaServer:
             return
         self._stopping = True
         self._log("shutting down")
+        if self._missed_restart is not None:
+            # While it is away the broker must not register again, and get leaderships.
+            self._log_errors_of(self._missed_restart.stop)
         if self._fetchers is not None:
-            # First: a leader that is followed from now on would return this broker to ISRs.
+            # At first: a leader that is followed from now on would return this broker to ISRs.
             self._fetchers.begin_shutdown()
         if self._started and self.config.controlled_shutdown_enable:
             self._state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             self._log_errors_of(self._controlled_shutdown)
         self._state = BrokerState.SHUTTING_DOWN
-        if self._missed_restart is not None:
-            self._log_errors_of(self._missed_restart.stop)
         if self._registration is not None:
             self._log_errors_of(self._registration.stop)
         if self._unconfirmed_leaderships is not None:
