@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from operator import index
 from typing import Any, Final, TypeVar
 
@@ -52,6 +53,16 @@ WAIT_S: Final = 1.0
 CALL: Final = "call"
 ITERATION: Final = "iteration"
 T = TypeVar("T")
+
+
+class _OtherThread(RuntimeError):
+    """A thread uses a consumer that another one uses."""
+
+    def __str__(self) -> str:
+        return (
+            "a KafkaConsumer may be used by only one thread at a time: another one is in a call, "
+            "or has a message of an iteration. `wakeup` is for any thread"
+        )
 
 
 class KafkaConsumer(Closeable):
@@ -180,16 +191,20 @@ class KafkaConsumer(Closeable):
 
     def __iter__(self) -> Iterator[Message]:
         """Yields messages one by one, until the consumer is closed. A message is finished when the
-        next one is requested, or at `commit`. Raises like `poll`; iterate again after that."""
-        while not self._poller.is_closed:
-            with self._use():
-                found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
-                self._users[ITERATION] = user = self._runtime.current_task()
-            try:
-                yield from self._seen(found) if self._interceptors else found
-            finally:
-                if self._users.get(ITERATION) is user:
-                    del self._users[ITERATION]
+        next one is requested, or at `commit`. Raises like `poll`; it can go on after that."""
+        # A generator would end with any error, also one that another thread gets from it.
+        return chain.from_iterable(_Iteration(self))
+
+    def _iterated(self) -> tuple[Iterator[Message], object]:
+        """The messages of the next fetched set, none after WAIT_S; and the task that reads them."""
+        with self._use():
+            found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
+            self._users[ITERATION] = user = self._runtime.current_task()
+        return self._seen(found) if self._interceptors else found, user
+
+    def _end_iteration(self, user: object) -> None:
+        if user is not None and self._users.get(ITERATION) is user:
+            del self._users[ITERATION]
 
     def _seen(self, found: Iterator[Message]) -> Iterator[Message]:
         """The interceptors' results. They get the messages one by one: those beyond the current one
@@ -216,11 +231,14 @@ class KafkaConsumer(Closeable):
         return Batches(lambda: self._next_batch(limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:
-        if self._poller.is_closed:
-            raise StopIteration
-        while (batch := self.poll_batch(WAIT_S, limits.max_messages, limits.max_bytes)) is None:
-            pass
-        return batch
+        while not self._poller.is_closed:
+            try:
+                batch = self.poll_batch(WAIT_S, limits.max_messages, limits.max_bytes)
+            except Closed:  # by a signal handler, meanwhile
+                break
+            if batch is not None:
+                return batch
+        raise StopIteration
 
     def poll_batch(
         self,
@@ -451,12 +469,12 @@ class KafkaConsumer(Closeable):
         user = self._runtime.current_task()
         is_nested = self._users.get(CALL) is user
         try:
-            owners = (self._users.setdefault(CALL, user), self._users.get(ITERATION, user))
-            if any(owner is not user and is_alive(owner) for owner in owners):
-                raise RuntimeError(
-                    "a KafkaConsumer may be used by only one thread at a time: another one is in a "
-                    "call, or has a message of an iteration. `wakeup` is for any thread"
-                )
+            owner = self._users.get(ITERATION, user)
+            if owner is user or not is_alive(owner):
+                # Only now: a refused call with a claim would have the reader's own one refused.
+                owner = self._users.setdefault(CALL, user)
+            if owner is not user and is_alive(owner):
+                raise _OtherThread
             if self._poller.is_closed:
                 raise Closed("the consumer is closed")
             check_partitions(self._partitions, partitions)
@@ -484,6 +502,42 @@ class KafkaConsumer(Closeable):
     def _check_group(self) -> None:
         if not self.config.group_id:
             raise ConfigError("group.id: needed to commit, and to read committed offsets")
+
+
+class _Iteration:
+    """The fetched sets that an iteration of a consumer reads, as iterators over their messages."""
+
+    def __init__(self, consumer: KafkaConsumer) -> None:
+        self._consumer = consumer
+        self._user: object = None
+        """The task that has a message of it."""
+
+    def __iter__(self) -> Iterator[Iterator[Message]]:
+        return self
+
+    def __next__(self) -> Iterator[Message]:
+        consumer = self._consumer
+        try:
+            if not consumer._poller.is_closed:
+                found, self._user = consumer._iterated()
+                return found
+        except _OtherThread as error:
+            return _raising(error)  # the iteration goes on in its thread
+        except BaseException as error:  # noqa: BLE001 - it is raised by what is returned
+            if not (isinstance(error, Closed) and consumer._poller.is_closed):
+                consumer._end_iteration(self._user)
+                return _raising(error)
+        consumer._end_iteration(self._user)  # closed, perhaps just now by a signal handler
+        raise StopIteration
+
+    def __del__(self) -> None:
+        self._consumer._end_iteration(self._user)
+
+
+def _raising(error: BaseException) -> Iterator[Message]:
+    """An iterator that raises it once: `chain` would end with an error in its place."""
+    raise error
+    yield  # type: ignore[unreachable]
 
 
 def is_alive(task: Any) -> bool:

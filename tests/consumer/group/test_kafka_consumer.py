@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka08.consumer import KafkaConsumer
-from kafka08.errors import ConfigError
+from kafka08.errors import ConfigError, DeserializationFailed, WokenUp
 from kafka08.structs import TopicPartition
 from tests.consumer.streams import chunk_of, elsewhere
 from tests.forking import in_child
@@ -191,3 +191,49 @@ def test_the_iterations_of_a_closed_consumer_end() -> None:
     with KafkaConsumer(bootstrap_servers=NOWHERE) as consumer:
         consumer.assign([TP])
     assert [*consumer] == [*consumer.batches()] == []
+
+
+def test_an_iteration_survives_the_error_of_another_thread() -> None:
+    """Which asked it for the next set. It ended the loop of the thread that reads, without a word;
+    and while that call was refused, the reader's own commit could be."""
+    with reading(b"a", b"b") as consumer:
+        messages = iter(consumer)
+        assert next(messages).offset == 0
+        consumer._stream.call()  # it returns to its consumer before the next message
+        with pytest.raises(RuntimeError, match="only one thread at a time"):
+            elsewhere(lambda: next(messages))
+        assert consumer._users.keys() == {"iteration"}
+        assert next(messages).offset == 1
+
+
+def test_a_signal_handler_that_closes_the_consumer_ends_its_loops() -> None:
+    """As it ends the streams of a connector: a program's SIGTERM handler closes its consumer, and
+    the loop that it interrupts has nothing to handle."""
+    loops: tuple[Callable[[Any], object], ...] = (list, lambda c: [*c.batches()])
+    for loop in loops:
+        consumer = KafkaConsumer(bootstrap_servers=NOWHERE)
+        consumer.assign([TP])
+        consumer.seek(TP, 0)
+        poll = consumer._poller.next
+
+        def closed_meanwhile(*given: Any, consumer: Any = consumer, poll: Any = poll) -> Any:
+            consumer.close(0.0)
+            return poll(*given)
+
+        consumer._poller.next = closed_meanwhile  # type: ignore[method-assign,assignment]
+        assert loop(consumer) == []
+
+
+def test_an_iteration_goes_on_after_an_error() -> None:
+    """Also through the same iterator."""
+    with reading(b"a", value_deserializer=lambda _, data: int(data)) as consumer:
+        messages = iter(consumer)
+        with pytest.raises(DeserializationFailed):
+            next(messages)
+        consumer.wakeup()
+        with pytest.raises(WokenUp):
+            next(messages)
+        consumer.seek(TP, 7)
+        [partition] = consumer._partitions.owned
+        assert consumer._stream.offer(chunk_of(partition, b"8"))
+        assert next(messages).value == 8
