@@ -388,6 +388,23 @@ def test_libraries_stay_in_their_homes(path: Path) -> None:
         )
 
 
+PRINTS = {"click.echo", "click.secho", "print", "sys.stdout.write", "sys.stderr.write"}
+"""Calls that print text as it is, whatever a name of a cluster does to a terminal."""
+
+
+@in_turn("path", sorted((ROOT / "kafka08/cli").glob("*.py")))
+def test_commands_print_through_one_place(path: Path) -> None:
+    """kafka08/cli/echo.py, which escapes what is not printable."""
+    if path.name == "echo.py":
+        return
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Name | ast.Attribute):
+            assert ast.unparse(node) not in PRINTS, (
+                f"{path.name}:{node.lineno} prints by {ast.unparse(node)}: use show, say or "
+                "pass_on of kafka08/cli/echo.py"
+            )
+
+
 @in_turn("path", sources())
 def test_the_world_is_met_through_a_runtime(path: Path) -> None:
     """Brokers and clients take time, chance, threads and sockets from their Runtime."""

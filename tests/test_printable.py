@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from kafka08.cli.stderr_logging import show
+from kafka08.cli.echo import pass_on, show
 from kafka08.cli.table import layout
 from kafka08.printable import LogFormatter, printable, printable_lines
 
@@ -39,6 +39,17 @@ def test_a_result_changes_nothing_in_the_terminal(capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert all(line.isprintable() for line in said.splitlines())
     assert said.endswith("\n  Why: x\n")
+
+
+def test_data_for_a_program_stays_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report in HTML, metrics, payloads: escaped only where a terminal would act on them."""
+    pass_on("a\xa0b\x1b[2J\n")
+    assert capsys.readouterr().out == "a\xa0b\x1b[2J\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    pass_on("a\x1b[2J\n")
+    assert capsys.readouterr().out == "a\\x1b[2J\n"
 
 
 @pytest.mark.parametrize(

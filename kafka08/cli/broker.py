@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafka08.cli.commands import LEVEL, Commands
+from kafka08.cli.echo import say, show
 from kafka08.cli.options import (
     example,
     json_option,
@@ -25,7 +26,6 @@ from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
 from kafka08.levels import Level
 from kafka08.listing import some_of
-from kafka08.printable import printable_lines
 from kafka08.structs import NOT_REGISTERED
 
 if TYPE_CHECKING:
@@ -92,12 +92,12 @@ def ping(bootstrap: str, as_json: bool) -> None:
         except KafkaError as error:
             silent += 1
             results.append({"address": f"{host}:{port}", "error": str(error)})
-            click.echo(printable_lines(f"{host}:{port} does not respond: {error}"), err=True)
+            say(f"{host}:{port} does not respond: {error}")
         else:
             brokers, topics = len(known.brokers), len(known.topics)
             results.append({"address": f"{host}:{port}", "brokers": brokers, "topics": topics})
             if not as_json:
-                click.echo(f"{host}:{port} brokers {brokers} topics {topics}")
+                show(f"{host}:{port} brokers {brokers} topics {topics}")
         finally:
             client.close()
     if as_json:
@@ -113,7 +113,7 @@ def list_(as_json: bool, zookeeper: str) -> None:
     out of sync. The list includes unregistered brokers that have replicas."""
     brokers = read_brokers([], zookeeper)
     if as_json:
-        click.echo(json.dumps([found.as_dict() for found in brokers]))
+        show(json.dumps([found.as_dict() for found in brokers]))
         return
     rows = [
         (
@@ -141,11 +141,11 @@ def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None
     """
     brokers = read_brokers(broker_ids, zookeeper)
     if as_json:
-        click.echo(json.dumps([found.as_dict() for found in brokers]))
+        show(json.dumps([found.as_dict() for found in brokers]))
         return
     for found in brokers:
         for line in description_lines(found):
-            click.echo(printable_lines(line))
+            show(line)
 
 
 def read_brokers(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:

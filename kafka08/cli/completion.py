@@ -7,6 +7,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
+from kafka08.cli.echo import pass_on
 from kafka08.cli.options import example
 
 BASH_END: Final = "\n    return 0\n"
@@ -23,4 +24,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     script = get_completion_class(shell)
     assert script is not None, "click knows all three"
     source = script(ctx.find_root().command, {}, "kafka08", "_KAFKA08_COMPLETE").source()
-    click.echo(source.replace(BASH_END, f"{NO_BLANK}\n{BASH_END}") if shell == "bash" else source)
+    if shell == "bash":
+        source = source.replace(BASH_END, f"{NO_BLANK}\n{BASH_END}")
+    pass_on(f"{source}\n")

@@ -7,6 +7,7 @@ import os
 import click
 
 from kafka08.cli.background import Background, Unfinished
+from kafka08.cli.echo import say
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import example, interval_option, zookeeper_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
@@ -87,7 +88,7 @@ def console(
     live = Live(zookeeper, Watch(zookeeper), THREADS, settings)
     address = serve_http(Console(live, guard), host, listen, "--listen")
     query = "" if token is None else f"/?token={'TOKEN' if given else token}"
-    click.echo(f"The console is at {address}{query}", err=True)
+    say(f"The console is at {address}{query}")
 
     def work() -> None:
         with live:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from kafka08.cli.echo import say
 from kafka08.cli.options import (
     client_bootstrap_option,
     client_zookeeper_option,
@@ -70,7 +71,7 @@ def stopped_at_start() -> Iterator[None]:
     try:
         yield
     except Stopped:
-        click.echo("Consumed 0 messages", err=True)
+        say("Consumed 0 messages")
 
 
 @click.command(epilog=example("kafka08 consume words --group readers --from-beginning"))

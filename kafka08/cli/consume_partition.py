@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafka08.cli.echo import say
 from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.message_output import check_reader, output_descriptor, write_all
 from kafka08.cli.options import cluster_addresses, read_config
@@ -81,10 +82,9 @@ def consume_partition(
         except InvalidMessage as error:
             raise InvalidMessage(f"{error}{how_to_skip(error)}") from error
         finally:
-            click.echo(
+            say(
                 f"Consumed {counted(printer.count, 'message')}; "
                 f"the next offset is {printer.next_offset}",
-                err=True,
             )
 
 
@@ -124,7 +124,7 @@ def find_start(
     if wanted.startswith("@"):
         offsets, untimed = offsets_at(cluster, [tp], parse_ms(wanted.removeprefix("@")))
         if untimed:
-            click.echo(f"Warning: {no_times(tp)}. Give {instead} or a number instead", err=True)
+            say(f"Warning: {no_times(tp)}. Give {instead} or a number instead")
         return offsets[tp]
     return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])
 

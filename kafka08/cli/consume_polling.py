@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from kafka08.cli.consume_partition import find_start
+from kafka08.cli.echo import say
 from kafka08.cli.message_output import MessageOutput, output_descriptor
 from kafka08.cli.options import read_client_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
@@ -60,7 +59,7 @@ def consume_group(
         try:
             printer.run()
         finally:
-            click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
+            say(f"Consumed {counted(printer.count, 'message')}")
         if config.enable_auto_commit and consumer.assignment():
             commit_printed(consumer)
 
@@ -109,10 +108,9 @@ def consume_range(
         try:
             printer.run(until={tp: end})
         finally:
-            click.echo(
+            say(
                 f"Consumed {counted(printer.count, 'message')}; the next offset is "
                 f"{consumer.position(tp)}",
-                err=True,
             )
 
 

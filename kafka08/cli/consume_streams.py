@@ -7,8 +7,7 @@ import random
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import click
-
+from kafka08.cli.echo import say
 from kafka08.cli.message_output import output_descriptor
 from kafka08.cli.options import read_client_config
 from kafka08.cli.printer import POLL_MS, Printer
@@ -50,9 +49,9 @@ def consume_streams(
         leaving.callback(connector.shutdown)
         streams = open_streams(connector, source, threads)
         if not connector.assignment and connector.stall_cause is None:
-            click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
+            say(f"Waiting: {reason_to_wait(source, config)}")
         printer.run(connector, streams)
-    click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
+    say(f"Consumed {counted(printer.count, 'message')}")
     if printer.failure is not None:
         raise printer.failure
 

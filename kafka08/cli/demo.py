@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from kafka08.cli.echo import show
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
 
@@ -64,7 +65,7 @@ def demo(source: Path | None, brokers: int, spark: bool, output: Path, as_json: 
     else:
         print_table(results)
         for path in (path for result in results for path in result.files):
-            click.echo(path)
+            show(str(path))
     sys.exit(1 if any(result.fault for result in results) else 0)
 
 

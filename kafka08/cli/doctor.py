@@ -7,8 +7,8 @@ import sys
 
 import click
 
+from kafka08.cli.echo import show
 from kafka08.cli.options import example, json_option, zookeeper_option
-from kafka08.cli.stderr_logging import show
 from kafka08.listing import counted
 
 FILE = click.Path(dir_okay=False)
@@ -21,7 +21,7 @@ def list_checks(context: click.Context, _: click.Parameter, wanted: bool) -> Non
     from kafka08.doctor import CHECKS
 
     for check in CHECKS:
-        click.echo(f"{check.name} ({check.severity.value}): {check.why}")
+        show(f"{check.name} ({check.severity.value}): {check.why}")
     context.exit()
 
 
@@ -84,14 +84,12 @@ def doctor(
             for f in findings
         ]
         counts = {"brokers": len(snapshot.brokers), "partitions": partitions}
-        click.echo(
-            json.dumps({"problems": problems, "checks": len(CHECKS), **counts, "findings": rows})
-        )
+        show(json.dumps({"problems": problems, "checks": len(CHECKS), **counts, "findings": rows}))
     else:
         for finding in findings:
             show(str(finding))
         groups = len({*snapshot.groups, *snapshot.coordinated})
-        click.echo(
+        show(
             f"{counted(len(CHECKS), 'check')} of {counted(len(snapshot.brokers), 'broker')}, "
             f"{counted(partitions, 'partition')}, {counted(groups, 'group')}: "
             f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'note')}."

@@ -98,7 +98,7 @@ def fail(error: Exception) -> NoReturn:
 
 def report(error: Exception) -> int:
     """Print error and advice on stderr; returns the exit code."""
-    from kafka08.cli.stderr_logging import say
+    from kafka08.cli.echo import say
 
     say(f"Error: {text_of(error)}")
     if (advice := advice_for(error)) is not None:

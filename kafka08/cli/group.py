@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import show
 from kafka08.cli.failures import no_such_group
 from kafka08.cli.lag import warn_of_never_committed
 from kafka08.cli.offset_plans import (
@@ -24,7 +25,6 @@ from kafka08.cli.offset_plans import (
     store_option,
 )
 from kafka08.cli.options import cluster_options, cluster_places, example, json_option
-from kafka08.cli.stderr_logging import show
 from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
             rows.append((g.name, COORDINATOR, g.state, len(g.members), topics))
     rows.sort(key=lambda row: row[:2])
     if as_json:
-        click.echo(json.dumps(as_objects(LIST_COLUMNS, rows)))
+        show(json.dumps(as_objects(LIST_COLUMNS, rows)))
     else:
         show_table(LIST_COLUMNS, [(*row[:-1], ",".join(row[-1])) for row in rows])
     warn_of_failed_requests(coordinated.failed_requests)
@@ -103,7 +103,7 @@ def describe(
 
     view = read_group(name, kind, with_times=True)
     if as_json:
-        click.echo(json.dumps(view.as_dict()))
+        show(json.dumps(view.as_dict()))
     else:
         show_group(view)
         warn_of_failed_requests(view.failed_requests)
@@ -127,7 +127,7 @@ def explain(
     view = read_group(name, kind)
     findings = view.findings()
     if as_json:
-        click.echo(json.dumps({"group": name, "findings": [asdict(f) for f in findings]}))
+        show(json.dumps({"group": name, "findings": [asdict(f) for f in findings]}))
     else:
         for finding in findings:
             show(str(finding))

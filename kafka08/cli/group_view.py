@@ -6,9 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-import click
-
-from kafka08.cli.stderr_logging import say
+from kafka08.cli.echo import say, show
 from kafka08.cli.table import show_table
 from kafka08.groups.views import (
     COORDINATOR,
@@ -47,7 +45,7 @@ def show_group(view: ShownGroup) -> None:
         rows = [tuple(member.values()) for member in view.members_as_dicts()]
         show_table(MEMBER_COLUMNS, [row[: len(MEMBER_COLUMNS)] for row in rows])
         if rows and view.partitions:
-            click.echo()
+            show()
     rows = [(*view.row(p).values(), p.lag_text) for p in view.partitions]
     if view.commits:
         expiries = [_expires_in(view.commits.get(p.topic_partition)) for p in view.partitions]
@@ -71,14 +69,14 @@ def _show_coordinated_members(view: ShownCoordinatedGroup) -> None:
     state = (group.state, group.protocol_type, group.protocol, len(group.members))
     show_table(STATE_COLUMNS, [(where, *state)])
     if group.members:
-        click.echo()
+        show()
         rows = [
             (m.member_id, m.client_id, m.host, m.fault or ",".join(m.topics), len(m.owns))
             for m in group.members
         ]
         show_table(COORDINATED_MEMBER_COLUMNS, rows)
     if view.partitions:
-        click.echo()
+        show()
 
 
 def warn_of_failed_requests(reasons: Sequence[str]) -> None:
@@ -92,13 +90,12 @@ def note_zookeeper_is_not_read(listed: CoordinatedGroups) -> None:
     of 0.8, which know no other groups, or if nothing was found."""
     if listed.old_brokers:
         old = counted(listed.old_brokers, "broker")
-        click.echo(
+        say(
             f"Groups in ZooKeeper are not listed, and the cluster has {old} of 0.8, which have no "
             "others. Give --zookeeper.",
-            err=True,
         )
     elif not listed.groups:
-        click.echo("Groups in ZooKeeper are not listed; --zookeeper shows them too.", err=True)
+        say("Groups in ZooKeeper are not listed; --zookeeper shows them too.")
 
 
 def note_other_kind(name: str, shown: str) -> None:
@@ -106,6 +103,4 @@ def note_other_kind(name: str, shown: str) -> None:
     other, where = (
         (COORDINATOR, "a coordinator") if shown == ZOOKEEPER else (ZOOKEEPER, "ZooKeeper")
     )
-    click.echo(
-        f"This is the group of {shown}; {where} has members of {name} too: --kind {other}", err=True
-    )
+    say(f"This is the group of {shown}; {where} has members of {name} too: --kind {other}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import click
-
+from kafka08.cli.echo import say
 from kafka08.listing import some_of
 
 if TYPE_CHECKING:
@@ -17,9 +16,8 @@ def warn_of_never_committed(partitions: Iterable[PartitionFacts]) -> None:
     """Name the partitions without an offset in either store on stderr, if there are any."""
     found = [p.topic_partition for p in partitions if p.never_committed and p.log_end is not None]
     if found:
-        click.echo(
+        say(
             f"Never committed: {some_of(found)}; the lag counts from the log's start. A member "
             "starts there with auto.offset.reset=smallest (of a KafkaConsumer: earliest), at the "
             "log's end with largest (latest)",
-            err=True,
         )

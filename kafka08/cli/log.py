@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import pass_on, say, show
 from kafka08.cli.failures import text_of
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
@@ -63,19 +64,19 @@ def dump_files(
     for path in files:
         if path.suffix not in {LOG_SUFFIX, *INDEX_SUFFIXES}:
             known = f"{LOG_SUFFIX}, {' and '.join(sorted(INDEX_SUFFIXES))}"
-            click.echo(f"Ignoring unknown file {path}: it reads {known} files", err=True)
+            say(f"Ignoring unknown file {path}: it reads {known} files")
             failed = True
         try:
             if as_json:
                 show_rows(dump, path)
             else:
                 for line in dump.lines(path):
-                    click.echo(line)
+                    pass_on(f"{line}\n")  # with keys and values as they are
         except (CorruptLog, StorageError, FileRefused) as error:  # the others are dumped
-            click.echo(f"Error: {text_of(error)}", err=True)
+            say(f"Error: {text_of(error)}")
             failed = True
     for line in dump.complaints():
-        click.echo(line, err=True)
+        say(line)
         failed = failed or verify_index_only
     sys.exit(1 if failed or dump.found_damage else 0)
 
@@ -84,7 +85,7 @@ def show_rows(dump: LogDump, path: Path) -> None:
     """Print one object per line on stdout, other lines on stderr."""
     for row in dump.rows(path):
         if isinstance(row, str):
-            click.echo(f"{path}: {row}", err=True)
+            say(f"{path}: {row}")
         else:
             show_json({"file": str(path), **row})
 
@@ -109,9 +110,9 @@ def check(directories: tuple[Path, ...], as_json: bool) -> None:
         show_json({"partitions": len(partitions), "problems": rows})
     else:
         for problem in problems:
-            click.echo(str(problem))
+            show(str(problem))
     checked = counted(len(partitions), "partition")
-    click.echo(f"Checked {checked}: {counted(len(problems), 'problem')}", err=True)
+    say(f"Checked {checked}: {counted(len(problems), 'problem')}")
     sys.exit(1 if problems else 0)
 
 

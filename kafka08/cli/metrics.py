@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import gc
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
 from kafka08.cli.background import Background, Unfinished
+from kafka08.cli.echo import pass_on, say
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import Number, RenamedOption, example, interval_option, zookeeper_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
-from kafka08.printable import printable_lines
 
 if TYPE_CHECKING:
     from kafka08.exporter import Exporter, Probe
@@ -103,8 +102,7 @@ def metrics(
             raise click.Abort from None
         return
     if listen is None:
-        # Into a file or pipe as Prometheus reads it.
-        click.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=False)
+        pass_on(text)  # into a file or pipe as Prometheus reads it
 
 
 def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:
@@ -124,4 +122,4 @@ def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:
 def serve(exporter: Exporter, host: str, port: int) -> None:
     """Serve from now on, in other threads. ConfigError if it cannot bind the address."""
     address = serve_http(exporter.app, host, port, "--listen")
-    click.echo(f"Serving metrics at {address}/metrics", err=True)
+    say(f"Serving metrics at {address}/metrics")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import say
 from kafka08.cli.migration_output import (
     show_error,
     show_handover,
@@ -214,7 +215,7 @@ def start(
         if alone and not failed:
             show_to_do(connections, groups[0])
     if copied or not failed:
-        click.echo(f"Copied the offsets of {counted(copied, 'partition')} to Kafka", err=True)
+        say(f"Copied the offsets of {counted(copied, 'partition')} to Kafka")
     sys.exit(1 if failed else 0)
 
 
@@ -268,7 +269,7 @@ def verify(
             several = where["every"] or where["patterns"] or len(where["groups"]) > 1
             path = report.with_name(f"{report.name}-{found.group}.md") if several else report
             for written in write_report(found, path):
-                click.echo(f"Wrote {written}", err=True)
+                say(f"Wrote {written}")
     sys.exit(1 if bad else 0)
 
 
@@ -366,7 +367,7 @@ def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
         if outcome.result is not None:
             if as_json:
                 show_json({"group": outcome.group, "forgotten": outcome.result.state.value})
-            click.echo(f"{outcome.group}: {outcome.result.state.value}, and forgotten", err=True)
+            say(f"{outcome.group}: {outcome.result.state.value}, and forgotten")
     sys.exit(1 if bad else 0)
 
 
@@ -409,7 +410,7 @@ def mirror(
         if as_json:
             show_json({"group": group, "copied": len(copied), "dry_run": dry_run})
         did = "Would copy" if dry_run else "Copied"
-        click.echo(f"{did} {len(copied)} offsets to Kafka", err=True)
+        say(f"{did} {len(copied)} offsets to Kafka")
 
     with (
         Connections(*cluster_places()) as connections,
@@ -430,7 +431,7 @@ def preview(
         bad += show_error(outcome, as_json)
         if outcome.result is not None:
             show_status(outcome.result, as_json)
-            click.echo(f"{outcome.group} would {would}; nothing was changed.", err=True)
+            say(f"{outcome.group} would {would}; nothing was changed.")
     sys.exit(1 if bad else 0)
 
 
@@ -453,7 +454,7 @@ def opened(
     with Connections(*cluster_places()) as connections:
         found = find_groups(connections, groups, patterns, every=every)
         if patterns or every:
-            click.echo(f"{counted(len(found), 'group')}: {shown_groups(found)}", err=True)
+            say(f"{counted(len(found), 'group')}: {shown_groups(found)}")
         yield connections, found, RateLimiter(rate, connections.runtime)
 
 

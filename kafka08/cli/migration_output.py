@@ -6,9 +6,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from kafka08.cli.stderr_logging import say
+from kafka08.cli.echo import say, show
 from kafka08.cli.table import as_objects, show_json, show_table
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.listing import counted
@@ -68,7 +66,7 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
             (*plan_row(plan, step, seconds, step.facts.lag), step.facts.never_committed)
             for step, seconds in zip(plan.steps, left_s, strict=True)
         ]
-        click.echo(
+        show(
             json.dumps(
                 {
                     "group": plan.group,
@@ -80,7 +78,7 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
         )
     else:
         left = [None if seconds is None else hours_and_minutes(seconds) for seconds in left_s]
-        click.echo(f"Group {plan.group}, {len(plan.members)} live members")
+        show(f"Group {plan.group}, {len(plan.members)} live members")
         rows = [
             plan_row(plan, step, text, step.facts.lag_text)
             for step, text in zip(plan.steps, left, strict=True)
@@ -133,13 +131,13 @@ def show_status(status: Status, as_json: bool) -> None:
             "mirrored": status.is_mirrored,
             "snapshot_at": None if entry is None else entry.snapshot_ms,
         }
-        click.echo(json.dumps(fields))
+        show(json.dumps(fields))
         return
     state = "no migration was begun" if status.state is None else status.state.value
     ordered = "" if order is None else f"; step {order.step}: commit to {order.storage.value}"
     taken = None if entry is None else entry.snapshot_ms
     since = "" if taken is None else f"; snapshot of {datetime.fromtimestamp(taken // 1000)}"
-    click.echo(f"Group {status.group}: {state}{ordered}{since}")
+    show(f"Group {status.group}: {state}{ordered}{since}")
     show_table(MEMBER_COLUMNS, members)
     for name in status.waiting_for:
         say(f"Waiting for: {name}")
@@ -158,15 +156,15 @@ def show_handover(found: Handover, as_json: bool) -> None:
             "members": found.members,
             "offsets": as_objects(HANDOVER_COLUMNS, rows),
         }
-        click.echo(json.dumps(fields))
+        show(json.dumps(fields))
         return
     show_table(HANDOVER_COLUMNS, rows)
     for line in found.obstacles:
         say(f"To do: {line}")
     if found.is_ready and found.members:
-        click.echo(f"Group {found.group} has {counted(found.members, 'member')} with a coordinator")
+        show(f"Group {found.group} has {counted(found.members, 'member')} with a coordinator")
     elif found.is_ready:
-        click.echo(f"Group {found.group} is ready: start its new members")
+        show(f"Group {found.group} is ready: start its new members")
 
 
 def show_verification(found: Verification, as_json: bool, success: str) -> bool:
@@ -174,7 +172,7 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
     from kafka08.migration.report import COLUMNS, as_dict, rows
 
     if as_json:
-        click.echo(json.dumps(as_dict(found)))
+        show(json.dumps(as_dict(found)))
     else:
         show_table(COLUMNS, rows(found), if_none=NOTHING)
     for title, texts in (
@@ -185,7 +183,7 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
         for text in texts:
             say(f"{title}: {found.group}: {text}")
     if found.is_verified:
-        click.echo(f"{success} ({found.group})", err=True)
+        say(f"{success} ({found.group})")
     return not found.is_verified
 
 
@@ -209,12 +207,11 @@ def show_rollback(group: str, done: Rollback, as_json: bool, *, dry_run: bool = 
             "removed": removed,
             "problems": list(done.problems),
         }
-        click.echo(json.dumps(fields))
-    click.echo(
+        show(json.dumps(fields))
+    say(
         f"{group}: {'would write' if dry_run else 'wrote'} {len(done.to_zookeeper)} offsets to "
         f"ZooKeeper and {len(done.to_kafka)} to Kafka, {'remove' if dry_run else 'removed'} "
         f"{len(done.remove_from_zookeeper)} from ZooKeeper",
-        err=True,
     )
     for problem in done.problems:
         say(f"Problem: {group}: {problem}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka08.cli.echo import say
 from kafka08.cli.failures import own_options
 from kafka08.cli.options import example, json_option, read_config, topic_filter
 from kafka08.cli.progress import REPORT_SECONDS
@@ -159,7 +160,7 @@ def mirror(
         stopping.set()
         if as_json:
             show_json(made.counts._asdict())
-        click.echo(summary(made), err=True)
+        say(summary(made))
 
 
 def read_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
@@ -184,9 +185,7 @@ def report(mirror: Mirror, stopping: Event) -> None:
     before = 0
     while not stopping.wait(REPORT_SECONDS):
         messages = mirror.counts.messages
-        click.echo(
-            f"{messages} messages, {(messages - before) / REPORT_SECONDS:.0f} a second", err=True
-        )
+        say(f"{messages} messages, {(messages - before) / REPORT_SECONDS:.0f} a second")
         before = messages
 
 

@@ -6,7 +6,6 @@ For `kafka08 offsets set | reset | import` and `kafka08 group reset`.
 from __future__ import annotations
 
 import csv
-import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafka08.cli.echo import say
 from kafka08.cli.lag import warn_of_never_committed
 from kafka08.cli.options import cluster_places, is_number
-from kafka08.cli.stderr_logging import say
-from kafka08.cli.table import as_objects, show_table
+from kafka08.cli.table import show_rows
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.listing import counted
 
@@ -161,24 +160,22 @@ def carry_out(
             (*tp, offset) for tp, offset in plan.offsets.items()
         )
     else:
-        show(PLAN_COLUMNS, rows, as_json, partitions=[c.facts for c in plan.changes])
+        show_offsets(PLAN_COLUMNS, rows, as_json, partitions=[c.facts for c in plan.changes])
     for tp in plan.untimed:
-        click.echo(
-            f"Warning: {no_times(tp)}. Its new offset is the log's end. {OTHER_TARGETS}", err=True
-        )
+        say(f"Warning: {no_times(tp)}. Its new offset is the log's end. {OTHER_TARGETS}")
     for refusal in plan.refusals:
         say(f"Refused: {plan.group}: {refusal}")
     if plan.refusals:
         sys.exit(1)
     if not execute:
-        click.echo("Nothing was changed.", err=True)
+        say("Nothing was changed.")
         return
     storage = None if store is None else OffsetStorage(STORES[store])
     count = of_group.carry_out(plan, storage)
-    click.echo(f"Set the offsets of {counted(count, 'partition')} of group {plan.group}", err=True)
+    say(f"Set the offsets of {counted(count, 'partition')} of group {plan.group}")
 
 
-def show(
+def show_offsets(
     headings: Sequence[str],
     rows: Sequence[Sequence[object]],
     as_json: bool,
@@ -187,10 +184,8 @@ def show(
 ) -> None:
     """The rows on stdout; on stderr the `partitions` without a committed offset, and what is
     unknown. Exits 1 if something is."""
-    if as_json:
-        click.echo(json.dumps(as_objects(headings, rows)))
-    else:
-        show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
+    none = None if unknown else "No offsets are committed."
+    show_rows(headings, rows, as_json, if_none=none)
     warn_of_never_committed(partitions)
     for text in unknown:
         say(f"Unknown: {text}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import pass_on, say
 from kafka08.cli.failures import no_such_group
 from kafka08.cli.offset_plans import (
     TARGET_HELP,
@@ -18,7 +19,7 @@ from kafka08.cli.offset_plans import (
     execute_option,
     parse_position,
     parse_target,
-    show,
+    show_offsets,
     store_option,
     without_conflicts,
 )
@@ -29,7 +30,6 @@ from kafka08.cli.options import (
     match_option,
     prefers_bootstrap,
 )
-from kafka08.cli.stderr_logging import say
 from kafka08.listing import counted, some_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def get(
             raise not_found(of_group)
     rows = [offsets_row(p, as_json) for p in facts.partitions]
     headings = (*COLUMNS, "never committed") if as_json else COLUMNS
-    show(headings, rows, as_json, facts.unknown, facts.partitions)
+    show_offsets(headings, rows, as_json, facts.unknown, facts.partitions)
 
 
 @offsets.command(epilog=example("kafka08 offsets lag readers --fail-above 10000"))
@@ -100,22 +100,21 @@ def lag(
     topics = lag_by_topic(facts.partitions)
     rows = [lag_row(row, as_json) for row in topics]
     nothing = () if rows else ("its lag: the group has no offset of an existing partition",)
-    show(LAG_COLUMNS, rows, as_json, facts.unknown or nothing, facts.partitions)
+    show_offsets(LAG_COLUMNS, rows, as_json, facts.unknown or nothing, facts.partitions)
     total, is_exact = sum(row.lag for row in topics), all(row.is_exact for row in topics)
     if not as_json:
         number = total if is_exact else f"at least {total}"
-        click.echo(f"Group {group} is {number} messages behind", err=True)
+        say(f"Group {group} is {number} messages behind")
     beyond_end = [tp for row in topics for tp in row.beyond_end]
     if beyond_end:
-        click.echo(
+        say(
             f"Beyond the log's end: the offsets of {some_of(beyond_end)}; the topic was created "
             f"again, or its log was truncated. kafka08 group explain {group} shows them",
-            err=True,
         )
     if fail_above is None or (is_exact and total <= fail_above):
         sys.exit(1 if beyond_end else 0)
     if total <= fail_above:
-        click.echo(f"--fail-above {fail_above} fails: the lag is only a lower bound", err=True)
+        say(f"--fail-above {fail_above} fails: the lag is only a lower bound")
     sys.exit(1)
 
 
@@ -256,13 +255,11 @@ def export(
     lines = [line + "\n" for line in to_jvm_lines(facts, store)] if form == "jvm" else []
     text = "".join(lines) if form == "jvm" else to_json(facts)
     if output is None:
-        click.echo(text, nl=False)
+        pass_on(text)
     else:
         output.write_text(text, encoding="utf-8")
     count = sum(p.newest is not None for f in facts for p in f.partitions)
-    click.echo(
-        f"Exported {counted(count, 'partition')} of {counted(len(facts), 'group')}", err=True
-    )
+    say(f"Exported {counted(count, 'partition')} of {counted(len(facts), 'group')}")
     for f in facts:
         if missing := [p.topic_partition for p in f.partitions if p.never_committed and p.exists]:
             say(f"Never committed, not exported: {f.group}: {some_of(missing)}")

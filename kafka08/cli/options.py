@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from kafka08.cli.echo import say
 from kafka08.config import load_properties, parse_overrides
 from kafka08.levels import LEVELS, Level
 from kafka08.profile import PROFILES
@@ -73,9 +74,8 @@ class RenamedOption(click.Option):
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> Any:
         if self._former in opts:
             new = self.opts[0]
-            click.echo(
+            say(
                 f"{self._former} is renamed to {new}; the old name goes in the next release",
-                err=True,
             )
             opts = {**opts, str(self.name): opts[self._former]}
         return super().consume_value(ctx, opts)

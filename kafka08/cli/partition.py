@@ -23,6 +23,7 @@ from kafka08.admin.moves import (
     parse_topics,
 )
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import say, show
 from kafka08.cli.options import (
     dry_run_option,
     example,
@@ -137,12 +138,12 @@ def reassign(
             show_json({**texts, "executed": execute})
         if not execute:
             for sentence in absent:
-                click.echo(f"WARNING: {sentence}", err=True)
+                say(f"WARNING: {sentence}")
             does = "ends" if cancel else "starts"
-            click.echo(f"Nothing was changed; --execute {does} the moves.", err=True)
+            say(f"Nothing was changed; --execute {does} the moves.")
             return
         did = "Cancelled the" if cancel else "Successfully started"
-        click.echo(f"{did} reassignment of {len(moves)} partitions.", err=as_json)
+        (say if as_json else show)(f"{did} reassignment of {len(moves)} partitions.")
         if wait:
             sys.exit(show_progress(admin, moves, as_json))
 
@@ -175,18 +176,18 @@ def broker_ids(text: str) -> list[int]:
 def show_statuses(found: dict[TopicPartition, MoveStatus], as_json: bool) -> int:
     """Print the status of moves, in the words of the JVM's tool; returns the exit code."""
     if as_json:
-        click.echo(json.dumps({f"{tp.topic}-{tp.partition}": s.name for tp, s in found.items()}))
+        show(json.dumps({f"{tp.topic}-{tp.partition}": s.name for tp, s in found.items()}))
     else:
-        click.echo("Status of partition reassignment:")
+        show("Status of partition reassignment:")
         for tp, status in found.items():
-            click.echo(f"Reassignment of partition {tp} {status.value}")
+            show(f"Reassignment of partition {tp} {status.value}")
     return 1 if MoveStatus.FAILED in found.values() else 0
 
 
 def show_plan(current: Moves, moves: Moves) -> None:
     """Print the current and the proposed assignment as the JVM's tool does."""
-    click.echo(f"Current partition replica assignment\n\n{format_moves(current)}")
-    click.echo(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
+    show(f"Current partition replica assignment\n\n{format_moves(current)}")
+    show(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
 
 
 def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:
@@ -200,10 +201,10 @@ def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:
         waiting = "; ".join(absent_brokers(left, {}, admin.live_brokers()))
         if waiting != said:
             said = waiting
-            click.echo(f"Waiting: {waiting or 'all brokers are registered again'}", err=True)
+            say(f"Waiting: {waiting or 'all brokers are registered again'}")
         if counts[MoveStatus.COMPLETED] != done:
             done = counts[MoveStatus.COMPLETED]
-            click.echo(f"{done} of {len(moves)} partitions moved", err=True)
+            say(f"{done} of {len(moves)} partitions moved")
         if not counts[MoveStatus.IN_PROGRESS]:
             return show_statuses(found, as_json)
         time.sleep(PROGRESS_SECONDS)
@@ -239,9 +240,9 @@ def elect(
     if as_json:
         show_json({"partitions": count, "dry_run": dry_run})
     elif dry_run:
-        click.echo(f"Would start preferred replica election for {count} partitions.")
+        show(f"Would start preferred replica election for {count} partitions.")
     else:
-        click.echo(f"Successfully started preferred replica election for {count} partitions.")
+        show(f"Successfully started preferred replica election for {count} partitions.")
 
 
 def topic_partition(text: str) -> TopicPartition:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from kafka08.cli.echo import show
 from kafka08.cli.java_dates import DateFormat
 from kafka08.cli.options import json_option
 
@@ -80,21 +81,21 @@ def date_format(_: click.Context, parameter: click.Parameter, value: str) -> Dat
 def show_header(header: str, options: Mapping[str, Any]) -> None:
     """Print it unless --hide-header or --json was given."""
     if not options["hide_header"] and not options["as_json"]:
-        click.echo(header)
+        show(header)
 
 
 def show_line(header: str, fields: Sequence[object], *, as_json: bool) -> None:
     """Print one line of figures; with `as_json` an object whose keys are the columns of `header`,
     words joined by underscores."""
     if not as_json:
-        click.echo(", ".join(map(str, fields)))
+        show(", ".join(map(str, fields)))
         return
     names = header.split(", ")
     row = {
         name.replace(".", "_"): field if name.endswith("time") else json.loads(str(field))
         for name, field in zip(names, fields, strict=True)
     }
-    click.echo(json.dumps(row))
+    show(json.dumps(row))
 
 
 class Reports:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import click
 
+from kafka08.cli.echo import say
 from kafka08.cli.options import (
     client_bootstrap_option,
     config_options,
@@ -95,10 +96,9 @@ def produce(**options: Any) -> None:
     if load.latencies_ms:
         times = sorted(load.latencies_ms)
         p99 = times[int(len(times) * 0.99)]
-        click.echo(
+        say(
             f"ms to the acknowledgement: median {statistics.median(times):.1f}, 99 % {p99:.1f}, "
             f"largest {times[-1]:.1f}; time in the buffer included",
-            err=True,
         )
     if load.lost:
         raise FailedToSend(f"{load.lost} of {load.sent} messages were not acknowledged")

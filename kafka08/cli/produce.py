@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 from click.core import ParameterSource
 
+from kafka08.cli.echo import say
 from kafka08.cli.json_lines import BadLine, record_of
 from kafka08.cli.key_splitter import KeySplitter
 from kafka08.cli.lines import line_batches
@@ -158,7 +159,7 @@ def produce(
         finally:
             if as_json:
                 show_json({"topic": topic, "sent": sender.count})
-            click.echo(f"Sent {counted(sender.count, 'message')} to {topic}", err=True)
+            say(f"Sent {counted(sender.count, 'message')} to {topic}")
 
 
 def send_lines(

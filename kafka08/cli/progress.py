@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import click
-
+from kafka08.cli.echo import say
 from kafka08.clock import SYSTEM_CLOCK, Clock
 
 REPORT_SECONDS: Final = 1.0
@@ -30,9 +29,8 @@ class Progress:
         now = self._clock.monotonic()
         elapsed = now - self._since
         if self._shown and elapsed >= REPORT_SECONDS:
-            click.echo(
+            say(
                 f"{self._total} messages, {self._recent / elapsed:.0f} a second, acknowledged "
                 f"within {self._slowest_s * 1000:.1f} ms",
-                err=True,
             )
             self._recent, self._slowest_s, self._since = 0, 0.0, now

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.background import Background
+from kafka08.cli.echo import pass_on, say, show
 from kafka08.cli.options import Number, example, zookeeper_option
 from kafka08.listing import counted
 
@@ -59,16 +60,15 @@ def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: st
 
     overview = Background(work, name="report").result()
     if path is None:
-        click.echo(page_of(overview))
+        pass_on(f"{page_of(overview)}\n")
     else:
         replace(path, page_of(overview))
     view, findings = overview.view, overview.findings or ()
     problems = sum(finding.is_problem for finding in findings)
-    click.echo(
+    (say if path is None else show)(
         f"Wrote {'the report' if path is None else path}: "
         f"{counted(len(view.brokers), 'broker')}, {counted(len(view.partitions), 'partition')}, "
         f"{counted(len(view.groups), 'group')}, {counted(problems, 'problem')}.",
-        err=path is None,
     )
 
 
@@ -82,9 +82,8 @@ def read_earlier(path: Path, zookeeper: str) -> Kept | None:
     earlier = read_report(path)
     if earlier is None or earlier.connect == zookeeper:
         return earlier
-    click.echo(
+    say(
         f"{path} is a report of {earlier.connect}, so the new one is not compared with it.",
-        err=True,
     )
     return None
 

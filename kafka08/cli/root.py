@@ -10,6 +10,7 @@ import click
 
 from kafka08 import __version__
 from kafka08.cli.commands import Commands, add_common_options
+from kafka08.cli.echo import show
 from kafka08.cli.signals import settle_stop_signals
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -78,7 +79,7 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         return
     from kafka08 import kernel
 
-    click.echo(f"kafka08 {__version__} ({kernel.NAME} kernel)")
+    show(f"kafka08 {__version__} ({kernel.NAME} kernel)")
     ctx.exit()
 
 
@@ -98,8 +99,9 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.pass_context
 def root(context: click.Context, /, **_: Any) -> None:
     """Apache Kafka of the ZooKeeper age, 0.8 to 0.10: brokers, clients and tools."""
+    from kafka08.cli.echo import wanted_colour
     from kafka08.cli.spinner import show_waits
-    from kafka08.cli.stderr_logging import set_up_stderr_logging, wanted_colour
+    from kafka08.cli.stderr_logging import set_up_stderr_logging
 
     context.color = wanted_colour()
     set_up_stderr_logging()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from kafka08.cli.echo import show
 from kafka08.cli.options import DURATION, example, json_option
 from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
@@ -131,7 +132,7 @@ def simulate(
     shown: tuple[int, Plan] | None = None
     for one in _seeds(seed, runs, minutes):
         plan = given or _draw(one, profile, faults, coordinated=coordinated)
-        outcome = run_seed(one, plan=plan, on_line=None if replayed is None else click.echo)
+        outcome = run_seed(one, plan=plan, on_line=None if replayed is None else show)
         count += 1
         failed += outcome.verdict is not None
         if as_json:
@@ -151,7 +152,7 @@ def simulate(
     if timeline is not None and shown is not None:
         _write_timeline(timeline, *shown)
     if count > 1 and not as_json:
-        click.echo(f"{count} runs, {failed} failed")
+        show(f"{count} runs, {failed} failed")
     if failed:
         raise SystemExit(1)
 
@@ -176,10 +177,10 @@ def _kinds(text: str | None) -> list[str] | None:
 
 def _show(outcome: Outcome, how: str) -> None:
     """`how`: the options that repeat the run."""
-    click.echo(_line(outcome))
+    show(_line(outcome))
     if outcome.verdict is not None:
-        click.echo(f"    {outcome.verdict}")
-        click.echo(f"    kafka08 simulate {how}")
+        show(f"    {outcome.verdict}")
+        show(f"    kafka08 simulate {how}")
 
 
 def _read_plan(file: Path) -> tuple[int, Plan]:
@@ -203,14 +204,14 @@ def _shrink(plan: Plan, outcome: Outcome, *, as_json: bool) -> Plan:
     file.write_text(shrunk.plan.to_json(outcome.seed))
     if not as_json:
         small = shrunk.plan
-        click.echo(
+        show(
             f"    {len(plan.faults)} faults became {len(small.faults)} in {shrunk.runs} runs; "
             f"{small.brokers} brokers, {small.partitions} partitions, {small.members} members, "
             + ("tasks in plain order" if not small.disorder else "tasks in random order")
         )
         for line in shrunk.outcome.story[1:]:
-            click.echo(f"    {line}")
-        click.echo(f"    kafka08 simulate --replay {file}")
+            show(f"    {line}")
+        show(f"    kafka08 simulate --replay {file}")
     return shrunk.plan
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from kafka08.cli.stderr_logging import say
+from kafka08.cli.echo import say
 from kafka08.consumer.fetching.fetched import next_offset_after
 from kafka08.errors import InvalidMessage
 from kafka08.structs import TopicPartition

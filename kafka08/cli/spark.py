@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import say
 from kafka08.cli.options import (
     client_bootstrap_option,
     config_options,
@@ -158,7 +159,7 @@ def read(
         )
     if as_json:
         show_json(done)
-    click.echo(f"Read {size} offsets of {topic} into {output}", err=True)
+    say(f"Read {size} offsets of {topic} into {output}")
 
 
 @spark.command(
@@ -187,9 +188,7 @@ def write(
     with spark_session(*place) as session:
         frame = open_files(session, path, file_format, key, value)
         count = frame.count()
-        click.echo(
-            f"{count} rows of {path}: value from {value}, key from {key or 'nowhere'}", err=True
-        )
+        say(f"{count} rows of {path}: value from {value}, key from {key or 'nowhere'}")
         if as_json and dry_run:
             show_json({"topic": topic, "messages": count, "dry_run": True})
         if dry_run:
@@ -198,7 +197,7 @@ def write(
             write_to_topic(session, frame, topic, options, progress)
     if as_json:
         show_json({"topic": topic, "messages": count, "dry_run": False})
-    click.echo(f"Wrote {counted(count, 'message')} to {topic}", err=True)
+    say(f"Wrote {counted(count, 'message')} to {topic}")
 
 
 def kafka_options() -> dict[str, str]:
@@ -219,8 +218,8 @@ def parse_range(text: str) -> list[int]:
 def show_plan(planned: list[OffsetRange]) -> None:
     """Print one line per task, with its size."""
     for number, of_task in enumerate(planned):
-        click.echo(f"task {number}: {of_task}, {of_task.size} offsets", err=True)
-    click.echo(f"{len(planned)} tasks, {sum(r.size for r in planned)} offsets", err=True)
+        say(f"task {number}: {of_task}, {of_task.size} offsets")
+    say(f"{len(planned)} tasks, {sum(r.size for r in planned)} offsets")
 
 
 def spark_place() -> tuple[str, dict[str, str]]:

@@ -1,32 +1,17 @@
-"""The library's log on stderr: warnings, without quick repetitions; and the colours of a command's
-messages."""
+"""The library's log on stderr: warnings, without quick repetitions."""
 
 from __future__ import annotations
 
 import logging
-import os
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
-import click
-
-from kafka08.printable import LogFormatter, printable_lines
+from kafka08.cli.echo import say
+from kafka08.printable import LogFormatter
 
 REPEAT_SECONDS: Final = 10.0
 TEXTS_MAX: Final = 1000
-COLOURS: Final = {
-    "Error": "red",
-    "ERROR": "red",
-    "CRITICAL": "red",
-    "Problem": "red",
-    "Refused": "red",
-    "WARNING": "yellow",
-    "Note": "yellow",
-}
-"""The first word of a line → how a terminal shows it."""
-FIRST_WORD: Final = re.compile(r"\w+")
 FORMAT: Final = "%(levelname)s: %(message)s"
 DETAILED_FORMAT: Final = "%(asctime)s %(levelname)s [%(threadName)s] %(name)s: %(message)s"
 
@@ -49,30 +34,6 @@ def show_from(level: int) -> None:
             if level < logging.WARNING:
                 handler.setFormatter(LogFormatter(DETAILED_FORMAT))
                 handler.filters.clear()
-
-
-def wanted_colour(environ: Mapping[str, str] = os.environ) -> bool | None:
-    """False: no colours (NO_COLOR, or a terminal without them); None: on a terminal."""
-    return False if environ.get("NO_COLOR") or environ.get("TERM") == "dumb" else None
-
-
-def say(text: str) -> None:
-    """One line on stderr; on a terminal its first word, such as `Error`, in its colour. What is not
-    printable is escaped."""
-    click.echo(coloured(printable_lines(text)), err=True, color=wanted_colour())
-
-
-def show(text: str) -> None:
-    """One line of a command's result, on stdout; else as `say`."""
-    click.echo(coloured(printable_lines(text)), color=wanted_colour())
-
-
-def coloured(text: str) -> str:
-    """`text` with its first word in the colour of that word, if it has one."""
-    word = FIRST_WORD.match(text)
-    if word is None or word[0] not in COLOURS:
-        return text
-    return click.style(word[0], fg=COLOURS[word[0]], bold=True) + text[word.end() :]
 
 
 class StderrHandler(logging.Handler):

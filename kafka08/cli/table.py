@@ -8,9 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import click
-
-from kafka08.cli.stderr_logging import wanted_colour
+from kafka08.cli.echo import say, show, show_heading
 from kafka08.printable import printable
 
 ELLIPSIS: Final = "…"
@@ -35,7 +33,7 @@ def show_rows(
 
 def show_json(value: object) -> None:
     """Print one line of JSON on stdout."""
-    click.echo(json.dumps(value))
+    show(json.dumps(value))
 
 
 def show_table(
@@ -46,11 +44,11 @@ def show_table(
     if rows:
         heads, lines = layout(headings, rows, terminal_width())
         for head in heads:
-            click.echo(click.style(head, bold=True), color=wanted_colour())
+            show_heading(head)
         for line in lines:
-            click.echo(line)
+            show(line)
     elif if_none is not None:
-        click.echo(if_none, err=True)
+        say(if_none)
 
 
 def terminal_width() -> int | None:

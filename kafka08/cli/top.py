@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafka08.cli.background import Background, Unfinished
+from kafka08.cli.echo import show
 from kafka08.cli.options import example, interval_option, json_option, zookeeper_option
 from kafka08.lifecycle import Closeable
 from kafka08.waiting import announce_with
@@ -63,7 +64,7 @@ def top(
         if once or as_json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
             for view in Background(watch.read_twice, name="look").result():
                 watch.add(view)
-            show(watch.summary(), logs_of(log_dirs), as_json=as_json)
+            show_once(watch.summary(), logs_of(log_dirs), as_json=as_json)
         else:
             live(watch, interval, zookeeper, log_dirs)
 
@@ -88,11 +89,11 @@ def logs_of(directories: Sequence[str]) -> list[LogRow]:
     return read_logs(directories)
 
 
-def show(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -> None:
+def show_once(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -> None:
     """Print the summary once: as JSON, or as tables, with what is unknown on stderr. Logs only if
     there are any."""
     if as_json:
-        click.echo(json.dumps({**asdict(summary), "logs": [asdict(row) for row in logs]}))
+        show(json.dumps({**asdict(summary), "logs": [asdict(row) for row in logs]}))
         return
     from kafka08.cli.group_view import warn_of_failed_requests
     from kafka08.cli.table import show_table
@@ -105,8 +106,8 @@ def show(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -> Non
         if rows:
             show_table(tuple(name.replace("_", " ") for name in screen.columns), rows)
         else:
-            click.echo(f"No {page}.")
-        click.echo()
+            show(f"No {page}.")
+        show()
     warn_of_failed_requests(summary.failed_requests)
 
 

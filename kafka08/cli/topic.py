@@ -11,6 +11,7 @@ from kafka08.admin import AdminClient, BrokerAdmin, describe_lines, select
 from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import say, show
 from kafka08.cli.options import (
     cluster_options,
     example,
@@ -25,7 +26,6 @@ from kafka08.cli.topic_offsets import offsets
 from kafka08.client import parse_bootstrap
 from kafka08.config import INT_MAX, parse_overrides
 from kafka08.listing import counted
-from kafka08.printable import printable_lines
 from kafka08.structs import TopicPartition
 
 SHORT_MAX = 2**15 - 1
@@ -101,14 +101,14 @@ def create(
             moves = {TopicPartition(name, number): rs for number, rs in assignment.items()}
             absent = absent_brokers(moves, {}, client.live_brokers())
     for sentence in absent:
-        click.echo(f"WARNING: {sentence}", err=True)
+        say(f"WARNING: {sentence}")
     if as_json:
         show_json({"topic": name, "partitions": assignment, "dry_run": dry_run})
         return
     if dry_run:
         for partition, replicas in sorted(assignment.items()):
-            click.echo(f"partition {partition}: replicas {','.join(map(str, replicas))}")
-    click.echo(f'{"Would create" if dry_run else "Created"} topic "{name}".')
+            show(f"partition {partition}: replicas {','.join(map(str, replicas))}")
+    show(f'{"Would create" if dry_run else "Created"} topic "{name}".')
 
 
 @topic.command("list", epilog=example("kafka08 topic list --json"))
@@ -125,10 +125,10 @@ def list_(as_json: bool, zookeeper: str | None, bootstrap: str | None) -> None:
             names = client.list_topics()
             doomed = client.topics_marked_for_deletion()
     if as_json:
-        click.echo(json.dumps(names))
+        show(json.dumps(names))
         return
     for name in names:
-        click.echo(f"{name} - marked for deletion" if name in doomed else name)
+        show(f"{name} - marked for deletion" if name in doomed else name)
 
 
 @topic.command(epilog=example("kafka08 topic describe words"))
@@ -178,14 +178,14 @@ def describe(
     }
     if as_json:
         found = select(topics, **filters, live_brokers=live)
-        click.echo(json.dumps([description.as_dict() for description in found]))
+        show(json.dumps([description.as_dict() for description in found]))
         return
     lines = list(describe_lines(topics, **filters, live_brokers=live))
     for line in lines:
-        click.echo(printable_lines(line))
+        show(line)
     if not lines and any(filters.values()):
         what = "partition is selected" if by_partition else "topic has overrides"
-        click.echo(f"No {what} among {counted(len(topics), 'topic')}.", err=True)
+        say(f"No {what} among {counted(len(topics), 'topic')}.")
 
 
 topic.add_command(offsets)
@@ -231,19 +231,18 @@ def alter(
         show_json({"topic": name, **done})
     would = "Would " if dry_run else ""
     if (overrides or delete_config) and not as_json:
-        click.echo(
+        show(
             f'{would}{"update" if dry_run else "Updated"} config for topic "{name}": '
             f"{len(overrides)} set, {dropped} dropped."
         )
     if added and not as_json:
         for number, replicas in added.items():
-            click.echo(f"partition {number}: replicas {','.join(map(str, replicas))}")
-        click.echo(f"{would}{'add' if dry_run else 'Added'} {counted(len(added), 'partition')}.")
+            show(f"partition {number}: replicas {','.join(map(str, replicas))}")
+        show(f"{would}{'add' if dry_run else 'Added'} {counted(len(added), 'partition')}.")
     if added:
-        click.echo(
+        say(
             "WARNING: If partitions are increased for a topic that has a key, the partition logic "
             "or ordering of the messages will be affected",
-            err=True,
         )
 
 
@@ -272,14 +271,14 @@ def delete(
         shown = {"topic": name, "marked_for_deletion": marked, "dry_run": dry_run}
         show_json(shown | ({"deleted": True} if is_gone else {}))
     elif is_gone:
-        click.echo(f"Deleted topic {name}.")
+        show(f"Deleted topic {name}.")
     elif not is_first:
-        click.echo(f"Topic {name} is already marked for deletion.")
+        show(f"Topic {name} is already marked for deletion.")
     elif dry_run:
-        click.echo(f"Would mark topic {name} for deletion.")
+        show(f"Would mark topic {name} for deletion.")
     else:
-        click.echo(f"Topic {name} is marked for deletion.")
-        click.echo("Note: This will have no impact if delete.topic.enable is not set to true.")
+        show(f"Topic {name} is marked for deletion.")
+        show("Note: This will have no impact if delete.topic.enable is not set to true.")
 
 
 def overrides_of(config: tuple[str, ...]) -> dict[str, str]:

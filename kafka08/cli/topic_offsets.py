@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka08.cli.echo import say, show
 from kafka08.cli.failures import advice_for, check_topic_exists
 from kafka08.cli.options import (
     cluster_addresses,
@@ -19,7 +19,7 @@ from kafka08.cli.options import (
     json_option,
     legal_topic,
 )
-from kafka08.cli.table import as_objects, show_table
+from kafka08.cli.table import show_rows
 from kafka08.cli.times import parse_ms
 from kafka08.config import INT_MAX
 from kafka08.errors import KafkaError, UnknownTopicOrPartition
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kafka08.client import ClusterMetadata
 
 BOUNDS: Final = ("topic", "partition", "log start", "log end", "messages")
+NONE: Final = "There are no topics."
 TIMES: Final = {
     "earliest": EARLIEST_OFFSET,
     "latest": LATEST_OFFSET,
@@ -117,15 +118,16 @@ def offsets(
     times = [EARLIEST_OFFSET, LATEST_OFFSET] if time_ms is None else [time_ms]
     results = ask(names, partitions, times, max_offsets)
     if time_ms is None:
-        show(BOUNDS, [(*tp, *bounds(*of_tp)) for tp, of_tp in results.items()], as_json)
+        rows = [(*tp, *bounds(*of_tp)) for tp, of_tp in results.items()]
+        show_rows(BOUNDS, rows, as_json, if_none=NONE)
     elif form == "jvm":
         for (topic, partition), [result] in results.items():
             if isinstance(result, list):
-                click.echo(f"{topic}:{partition}:{','.join(map(str, result))}")
+                show(f"{topic}:{partition}:{','.join(map(str, result))}")
     else:
         what = "offset" if max_offsets == 1 else "offsets"
         cells = [(*tp, cell(result, max_offsets, as_json)) for tp, [result] in results.items()]
-        show((*BOUNDS[:2], what), cells, as_json)
+        show_rows((*BOUNDS[:2], what), cells, as_json, if_none=NONE)
     sys.exit(report_unknown(results))
 
 
@@ -178,13 +180,6 @@ def cell(result: Result, max_offsets: int, as_json: bool) -> int | str | list[in
     return result if as_json else ",".join(map(str, result)) or None
 
 
-def show(headings: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(as_objects(headings, rows)))
-    else:
-        show_table(headings, rows, if_none="There are no topics.")
-
-
 def report_unknown(results: Mapping[TopicPartition, Sequence[Result]]) -> int:
     """Print on stderr which offsets are unknown, and why; returns the exit code."""
     unknown = {
@@ -193,7 +188,7 @@ def report_unknown(results: Mapping[TopicPartition, Sequence[Result]]) -> int:
     }
     failed = {tp: error for tp, error in unknown.items() if error is not None}
     for tp, error in failed.items():
-        click.echo(f"Unknown: {tp}: {error}", err=True)
+        say(f"Unknown: {tp}: {error}")
     for advice in dict.fromkeys(filter(None, map(advice_for, failed.values()))):
-        click.echo(f"Try: {advice}", err=True)
+        say(f"Try: {advice}")
     return 1 if failed else 0

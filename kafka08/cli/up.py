@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import say, show
 from kafka08.cli.failures import fail
 from kafka08.cli.options import (
     NEW_DIRECTORY,
@@ -118,7 +119,7 @@ def up(
     if detach:
         interrupt_on_stop_signals()
         config = keys_for_all(config_file, overrides, profile, level)
-        show(start_detached(data_dir, brokers, zookeeper, config))
+        show_cluster(start_detached(data_dir, brokers, zookeeper, config))
         return
     stopping = StopRequest()
     import_servers()
@@ -148,14 +149,14 @@ def broker_command(verb: Verb, text: str) -> None:
         directory = open_directory(data_dir or ctx.parent.params["data_dir"])
         if directory.running() is None:
             report_none_runs(directory)
-            click.echo(f"Start one: {up_command('up --detach', directory.path)}", err=True)
+            say(f"Start one: {up_command('up --detach', directory.path)}")
             sys.exit(1)
         await_ready(directory)
         said = ask(directory.path, verb, broker)
         if as_json:
             show_json({"broker": broker, "done": said})
         else:
-            click.echo(said)
+            show(said)
 
 
 broker_command("restart", "Stop the broker ID cleanly, if it runs, and start it again.")
@@ -173,18 +174,18 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
     state = directory.running()
     if state is None:
         report_none_runs(directory)
-        click.echo(f"Start one: {up_command('up --detach', directory.path)}", err=True)
+        say(f"Start one: {up_command('up --detach', directory.path)}")
         sys.exit(1)
     if as_json:
-        click.echo(json.dumps(asdict(state)))
+        show(json.dumps(asdict(state)))
     elif as_env:
         state = await_ready(directory)
-        click.echo(f"export KAFKA08_ZOOKEEPER={quote(state.zookeeper)}")
-        click.echo(f"export KAFKA08_BOOTSTRAP={quote(state.bootstrap)}")
+        show(f"export KAFKA08_ZOOKEEPER={quote(state.zookeeper)}")
+        show(f"export KAFKA08_BOOTSTRAP={quote(state.bootstrap)}")
     elif not state.is_ready:
-        click.echo(f"starting   process {state.pid} in {state.directory}")
+        show(f"starting   process {state.pid} in {state.directory}")
     else:
-        show(state)
+        show_cluster(state)
 
 
 @click.command(epilog=example("kafka08 down"))
@@ -201,7 +202,7 @@ def down(data_dir: Path | None, as_json: bool) -> None:
         report_none_runs(directory)
         return
     stays = "its data is still there" if directory.path.exists() else "its data was temporary"
-    click.echo(f"Stopped the cluster in {directory.path}; {stays}.", err=True)
+    say(f"Stopped the cluster in {directory.path}; {stays}.")
 
 
 def open_directory(data_dir: Path | None) -> ClusterDirectory:
@@ -263,20 +264,19 @@ def say_running(directory: ClusterDirectory) -> None:
         if option.name in CLUSTER_OPTIONS
         and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
     ]
-    click.echo("The cluster is running already: nothing was started.", err=True)
+    say("The cluster is running already: nothing was started.")
     if unused:
-        click.echo(
+        say(
             f"WARNING: {', '.join(unused)} had no effect; to start it with other options, stop it "
             f"first: {up_command('down', directory.path)}",
-            err=True,
         )
 
 
 def report_none_runs(directory: ClusterDirectory) -> None:
     """Say so, with the last error in the log of the previous cluster."""
-    click.echo(f"No cluster runs in {directory.path}", err=True)
+    say(f"No cluster runs in {directory.path}")
     if (error := directory.last_error()) is not None:
-        click.echo(f"The last error in {directory.log}: {error}", err=True)
+        say(f"The last error in {directory.log}: {error}")
 
 
 def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
@@ -312,7 +312,7 @@ def run(
     directory = None if data_dir is None else ClusterDirectory(data_dir)
     count = broker_count(brokers, directory)
     if directory is not None and not directory.claim():
-        show(await_ready(directory))
+        show_cluster(await_ready(directory))
         say_running(directory)
         return
     # An interrupted start may leave a process behind that the guard does not know yet.
@@ -326,7 +326,7 @@ def run(
         with cluster:
             if stopping.is_set():
                 # Not announced: waiting processes must not take it for ready.
-                click.echo("Stopped while it was starting.", err=True)
+                say("Stopped while it was starting.")
             else:
                 supervise(cluster, directory, stopping)
     except (KafkaError, OSError) as error:
@@ -343,13 +343,13 @@ def supervise(cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: E
 
     with ControlServer(directory.path) as control:
         supervisor = Supervisor(cluster, directory, control, partial(show_broker, directory.path))
-        show(supervisor.announce())
-        click.echo("Ctrl-C stops the cluster.", err=True)
+        show_cluster(supervisor.announce())
+        say("Ctrl-C stops the cluster.")
         try:
             supervisor.run(stopping.is_set)
         except KafkaError as error:
             # The whole error follows when all have stopped: without ZooKeeper brokers take a while.
-            click.echo(f"Stopping the cluster: {str(error).partition(';')[0]}", err=True)
+            say(f"Stopping the cluster: {str(error).partition(';')[0]}")
             raise
 
 
@@ -389,7 +389,7 @@ def start_detached(
                 return state
             time.sleep(_POLL_SECONDS)
     except BaseException:  # Ctrl-C reaches this process alone
-        click.echo("Stopping the cluster.", err=True)
+        say("Stopping the cluster.")
         owner.terminate()
         owner.wait()
         raise
@@ -408,19 +408,19 @@ def await_ready(directory: ClusterDirectory) -> ClusterState:
     raise click.ClickException(f"the cluster in {directory.path} ended while it was starting")
 
 
-def show(state: ClusterState) -> None:
+def show_cluster(state: ClusterState) -> None:
     """Print addresses, data directory, lines to continue with, and the state of each broker."""
     if click.get_current_context().params.get("as_json"):
         show_json(asdict(state))
         return
-    click.echo(f"ZooKeeper  {state.zookeeper}")
-    click.echo(f"brokers    {state.bootstrap}")
-    click.echo(f"data       {state.directory}")
-    click.echo(
+    show(f"ZooKeeper  {state.zookeeper}")
+    show(f"brokers    {state.bootstrap}")
+    show(f"data       {state.directory}")
+    show(
         f"shell      export KAFKA08_ZOOKEEPER={quote(state.zookeeper)} "
         f"KAFKA08_BOOTSTRAP={quote(state.bootstrap)}"
     )
-    click.echo(
+    show(
         'python     ConsumerConnector(ConsumerConfig(group_id="readers", '
         f'zookeeper_connect="{state.zookeeper}"))'
     )
@@ -430,10 +430,10 @@ def show(state: ClusterState) -> None:
 
 def show_broker(directory: Path, broker: BrokerState, *, err: bool = True) -> None:
     """Print its state and, if it does not run, the command that starts it again."""
-    click.echo(str(broker), err=err)
+    (say if err else show)(str(broker))
     if broker.condition != "running":
         command = up_command(f"up restart {broker.id}", directory)
-        click.echo(f"Start it again: {command}", err=err)
+        (say if err else show)(f"Start it again: {command}")
 
 
 def up_command(command: str, directory: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.echo import say
 from kafka08.cli.options import NEW_DIRECTORY, example
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 from kafka08.config import PORT_MAX
@@ -55,8 +56,8 @@ def start_zookeeper(
         return
     with make_server(port, host, data_dir, embedded, any_address) as server:
         if embedded:
-            click.echo(WARNING, err=True)
-        click.echo(f"ZooKeeper is running at {server.connect_string}", err=True)
+            say(WARNING)
+        say(f"ZooKeeper is running at {server.connect_string}")
         while not stopping.wait(POLL_SECONDS):
             server.check_alive()
 

@@ -6,13 +6,8 @@ import logging
 
 import pytest
 
-from kafka08.cli.stderr_logging import (
-    REPEAT_SECONDS,
-    TEXTS_MAX,
-    RepeatFilter,
-    coloured,
-    wanted_colour,
-)
+from kafka08.cli.echo import coloured, wanted_colour
+from kafka08.cli.stderr_logging import REPEAT_SECONDS, TEXTS_MAX, RepeatFilter
 
 
 def record(text: str) -> logging.LogRecord:

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from kafka08.admin import AdminClient
 from kafka08.cli.spinner import AFTER_SECONDS
-from kafka08.cli.top import first_key, show
+from kafka08.cli.top import first_key, show_once
 from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, cells_of, head, name_of, render
 from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter.histories import Histories
@@ -237,13 +237,13 @@ def command(cluster: EmbeddedCluster) -> list[str]:
 
 def test_a_page_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """A cluster without topics and groups is shown with a sentence."""
-    show(summary_of(ClusterView(0), None, Histories()), as_json=False)
+    show_once(summary_of(ClusterView(0), None, Histories()), as_json=False)
     assert "No brokers.\n\nNo topics.\n\nNo groups.\n\n" == capsys.readouterr().out
 
 
 def test_what_is_unknown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Tables with gaps name the requests that failed, on stderr: a script reads stdout."""
-    show(replace(summary(), failed_requests=("ends of t0-1: no response",)), as_json=False)
+    show_once(replace(summary(), failed_requests=("ends of t0-1: no response",)), as_json=False)
     assert "Unknown: ends of t0-1: no response\n" == capsys.readouterr().err
 
 
