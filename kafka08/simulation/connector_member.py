@@ -93,8 +93,13 @@ class WatchedConnector(ConsumerConnector):
             self.on_claim(offsets.keys())
             take(partitions)
 
-        def given_up(partitions: Collection[TopicPartition], *, commit: bool) -> None:
-            give_up(partitions, commit=commit)
+        def given_up(
+            partitions: Collection[TopicPartition],
+            *,
+            commit: bool,
+            on_revoked: Callable[[], object] = lambda: None,
+        ) -> None:
+            give_up(partitions, commit=commit, on_revoked=on_revoked)
             history.revoked(member, partitions)
 
         def dropped() -> None:
@@ -110,9 +115,9 @@ class WatchedConnector(ConsumerConnector):
                 raise
             self.committed.update(offsets)
 
-        def asked(**how: int) -> None:
+        def asked(offsets: Mapping[TopicPartition, int] | None = None, **how: int) -> None:
             try:
-                commit(**how)
+                commit(offsets, **how)
             except KafkaError:
                 self.is_sure = False
                 raise

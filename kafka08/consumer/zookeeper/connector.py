@@ -39,7 +39,7 @@ from kafka08.consumer.zookeeper.member_storage import MemberStorage
 from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
-from kafka08.consumer.zookeeper.rebalancer import Event, Rebalancer
+from kafka08.consumer.zookeeper.rebalancer import Event, OnChange, Rebalancer
 from kafka08.consumer.zookeeper.registry import GroupRegistry
 from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.consumer.zookeeper.status import ConsumerState, ConsumerStatus
@@ -121,6 +121,8 @@ class ConsumerConnector(ProcessBound):
         self._storage: MemberStorage | None = None
         self._ownership: Ownership | None = None
         self._rebalancer: Rebalancer | None = None
+        self._on_assigned: OnChange = lambda _: None
+        self._on_revoked: OnChange = lambda _: None
         self._lock = runtime.lock()
         self._closing = runtime.event()
         self._zk.start()
@@ -275,10 +277,28 @@ class ConsumerConnector(ProcessBound):
         self._join_group(FilterSubscription(topic_filter, num_streams, exclude), streams)
         return [KafkaStream(stream, thread) for (_, thread), stream in streams.items()]
 
-    def commit_offsets(self) -> None:
+    def set_rebalance_callbacks(
+        self, *, on_assigned: OnChange | None = None, on_revoked: OnChange | None = None
+    ) -> None:
+        """Call these with a list of partitions when they were assigned, before they are fetched,
+        and when they are revoked: no message of them is returned any more, and `commit_offsets` of
+        chosen offsets still counts, unless the ZooKeeper session was lost. A shutdown calls none.
+        In the rebalancer's thread, so the group waits for them; what they raise is logged. Call it
+        before streams are created: MessageStreamsExist. Java: setConsumerRebalanceListener."""
+        with self._lock:
+            if self._rebalancer is not None:
+                raise MessageStreamsExist(f"{self.consumer_id} has its streams already")
+            self._on_assigned = on_assigned or self._on_assigned
+            self._on_revoked = on_revoked or self._on_revoked
+
+    def commit_offsets(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the finished messages of every owned partition; the message that the calling
-        thread is processing counts as finished. Retries offsets.commit.max.retries times if the
-        error may pass, then raises it. SessionLost while the ZooKeeper session is in doubt.
+        thread is processing counts as finished. Or commit these `offsets`, each that of the next
+        message to read, for a program that processes messages later or elsewhere: an automatic
+        commit would go beyond them (auto.commit.enable). ValueError for one that is not owned.
+
+        Retries offsets.commit.max.retries times if the error may pass, then raises it. SessionLost
+        while the ZooKeeper session is in doubt.
 
         Waits while a rebalance fetches committed offsets: if the coordinator does not respond, up
         to rebalance.max.retries × rebalance.backoff.ms. KafkaError after 30 s."""
@@ -286,9 +306,12 @@ class ConsumerConnector(ProcessBound):
             raise Closed(f"{self.consumer_id} was shut down")
         if self._ownership is not None:
             self._ownership.commit(
+                offsets,
                 retries=self.config.offsets_commit_max_retries,
                 backoff_ms=self.config.offsets_channel_backoff_ms,
             )
+        elif offsets:
+            raise ValueError("this member owns no partition before it has streams")
 
     def shutdown(self) -> None:
         """End the streams, commit finished messages (with auto.commit.enable), leave the group. A
@@ -404,6 +427,8 @@ class ConsumerConnector(ProcessBound):
             make_partitions=self._make_partitions,
             fetch=self._fetchers.add,
             on_stall=self._wake_streams,
+            on_revoked=self._on_revoked,
+            on_assigned=self._on_assigned,
         )
 
     def _member_storage(self, id_path: str) -> MemberStorage:

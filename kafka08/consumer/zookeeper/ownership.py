@@ -18,6 +18,7 @@ from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.consumer.zookeeper.offset_store import Offsets, OffsetStore
 from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.errors import KafkaError
+from kafka08.listing import some_of
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -76,13 +77,22 @@ class Ownership:
             positions |= stream.positions(mine)
         return {p.topic_partition: o for p, o in positions.items() if o != NO_OFFSET}
 
-    def commit(self, *, retries: int = 0, backoff_ms: int = 0) -> None:
-        """Commit the positions of all owned partitions. Retries `retries` times after errors that
-        may pass, then raises the last one. SessionLost while the session is in doubt."""
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int] | None = None,
+        *,
+        retries: int = 0,
+        backoff_ms: int = 0,
+    ) -> None:
+        """Commit these offsets; None: the positions of all owned partitions. Retries `retries`
+        times after errors that may pass, then raises the last one. SessionLost while the session is
+        in doubt, ValueError for a partition that is not owned."""
 
         def attempt() -> None:
             with self._locked():
-                self._commit(self.positions())
+                if foreign := sorted((offsets or {}).keys() - self._owned.keys()):
+                    raise ValueError(f"this member does not own {some_of(foreign)}")
+                self._commit(self.positions() if offsets is None else dict(offsets))
 
         retry(
             attempt, RetryPolicy(retries + 1, backoff_ms), self._runtime, what="committing offsets"
@@ -104,21 +114,29 @@ class Ownership:
         """Own these partitions, which were claimed."""
         self._owned = {**self._owned, **{p.topic_partition: p for p in partitions}}
 
-    def give_up(self, partitions: Collection[TopicPartition], *, commit: bool) -> None:
-        """Stop delivering these partitions, commit their finished messages if `commit`, and own
-        them no longer. The caller deletes their znodes. A failed commit is logged: the next owner
-        starts from the commit before it. KafkaError if another commit takes too long; then they
-        continue to be delivered."""
+    def give_up(
+        self,
+        partitions: Collection[TopicPartition],
+        *,
+        commit: bool,
+        on_revoked: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Stop delivering these partitions, call `on_revoked`, which may still commit them, commit
+        their finished messages if `commit`, and own them no longer. The caller deletes their
+        znodes. A failed commit is logged: the next owner starts from the commit before it.
+        KafkaError if another commit takes too long; then they continue to be delivered."""
         with self._locked():
             # Under the lock: a commit in progress ends before, and none of these follows.
             going = self._revoke(partitions)
-            try:
-                if commit:
+        try:
+            on_revoked()
+            if commit:
+                with self._locked():
                     self._commit({p.topic_partition: p.consumed_offset for p in going})
-            except KafkaError as error:
-                logger.warning("offsets were not committed before the release: %s", error)
-            finally:
-                self._forget(going)
+        except KafkaError as error:
+            logger.warning("offsets were not committed before the release: %s", error)
+        finally:
+            self._forget(going)
 
     def between_commits(self, act: Callable[[Collection[TopicPartition]], None]) -> None:
         """Call `act` with the owned partitions while this member commits nothing. Does not call it

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Final
 
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
@@ -42,11 +43,16 @@ from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.consumer.zookeeper.status import ConsumerStatus
 from kafka08.errors import KafkaError
 from kafka08.runtime import ClientRuntime, Task
+from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 GATHER_S: Final = 0.02
 """The delay after a change: members rarely come or go alone."""
+
+
+OnChange = Callable[[list[TopicPartition]], object]
+"""A callback of the user's, with the partitions that it is about."""
 
 
 class Event(enum.Enum):
@@ -61,6 +67,9 @@ class Rebalancer:
     make_partitions  (partition → thread id, offsets) → the partitions for the streams
     fetch            starts to fetch partitions
     on_stall         called when the member stalls, so that streams raise that
+    on_revoked       called when partitions are no longer delivered and may still be committed;
+                     after the loss of a session they may not. What it raises is logged
+    on_assigned      called when partitions were claimed, before they are fetched; likewise
     """
 
     def __init__(
@@ -78,6 +87,8 @@ class Rebalancer:
         make_partitions: Callable[[Assignment, Offsets], list[OwnedPartition]],
         fetch: Callable[[Collection[OwnedPartition]], None],
         on_stall: Callable[[], None],
+        on_revoked: OnChange = lambda _: None,
+        on_assigned: OnChange = lambda _: None,
     ) -> None:
         self._consumer_id = consumer_id
         self._config = config
@@ -91,6 +102,8 @@ class Rebalancer:
         self._make_partitions = make_partitions
         self._fetch = fetch
         self._on_stall = on_stall
+        self._on_revoked = on_revoked
+        self._on_assigned = on_assigned
         self._condition = runtime.condition()
         self._events: set[Event] = set()
         self._view: GroupView | None = None
@@ -216,10 +229,13 @@ class Rebalancer:
         todo = changes(self._ownership.assignment, wanted, anew)
         if todo.release:
             deleted = {tp for tp in todo.release if tp.topic in anew or tp.topic not in created}
-            if deleted:
-                self._ownership.give_up(deleted, commit=False)
-            if left := todo.release - deleted:
-                self._ownership.give_up(left, commit=self._config.auto_commit_enable)
+            for going, commits in (
+                (deleted, False),
+                (todo.release - deleted, self._config.auto_commit_enable),
+            ):
+                if going:
+                    told = partial(self._tell, self._on_revoked, going)
+                    self._ownership.give_up(going, commit=commits, on_revoked=told)
             # Only now: once the znode is gone another member reads on from what was committed.
             self._registry.release(todo.release)
         if todo.claim:
@@ -233,7 +249,10 @@ class Rebalancer:
 
         The session id is read from the znode afterwards: the session may be replaced once more
         while the registration waits for a connection."""
+        lost = list(self._ownership.assignment)
         self._ownership.drop()
+        if lost:
+            self._tell(self._on_revoked, lost)
         self._view = None
         self._registry.begin_session()
         self._session_id = self._registry.register(self._subscription, self._runtime.time_ms())
@@ -263,4 +282,12 @@ class Rebalancer:
             raise
         partitions = self._make_partitions(wanted, offsets)
         self._ownership.take(partitions)
+        self._tell(self._on_assigned, wanted)
         self._fetch(partitions)
+
+    def _tell(self, callback: OnChange, partitions: Iterable[TopicPartition]) -> None:
+        """Call a callback of the user's: what it raises must not end the rebalance."""
+        try:
+            callback(sorted(partitions))
+        except Exception:
+            logger.exception("[%s] the callback of a rebalance failed", self._consumer_id)
