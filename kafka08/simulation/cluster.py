@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from kafka08.broker.cluster.metadata_cache import MetadataCache
 from kafka08.broker.groups.offset_manager import OffsetManager
 from kafka08.broker.process.server import KafkaServer
+from kafka08.broker.purgatory.purgatory import DelayedOperation
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import KafkaError
@@ -244,6 +245,16 @@ class SimBroker:
         if partition is not None and partition.log is not None:
             return partition.log.log_end_offset
         return self._ends.get(tp, 0)
+
+    def parked(self) -> Iterator[tuple[DelayedOperation, int]]:
+        """The Fetch and Produce requests that wait, and when each is due, in ms of the process's
+        monotonic clock."""
+        manager = self._part("_replica_manager")
+        if manager is not None:
+            waiting = manager.purgatories
+            for purgatory in (waiting.fetches, waiting.follower_fetches, waiting.produces):
+                for queue in purgatory._queues.values():
+                    yield from queue.due.items()
 
     def known_state(self, tp: TopicPartition) -> PartitionStateInfo | None:
         """The state of a partition as its metadata has it; None if it has none."""

@@ -25,6 +25,8 @@ LEAVES: Final = 3
 """How often a member leaves the group: each time the others wait for a rebalance."""
 BY_HAND: Final = 20
 """A member that commits by hand does so after so many messages."""
+IDLE_COMMITS: Final = 0.1
+"""How often it does so when no message comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +269,8 @@ class _Use:
                     self._read_messages(stream)
                 return
             except ConsumerTimeout:
+                # A log that has lost messages may have moved the position back.
+                self._since_commit += self._random.random() < IDLE_COMMITS
                 self._commit_by_hand(0)
 
     def _read_messages(self, stream: KafkaStream[bytes, bytes]) -> None:

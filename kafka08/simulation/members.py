@@ -35,6 +35,7 @@ def polling_config(target: Target, random: Random) -> KafkaConsumerConfig:
             "max.poll.interval.ms": random.choice([10_000, 60_000]),
             "max.poll.records": random.choice([1, 50]),
             "metadata.max.age.ms": 5000,
+            "request.timeout.ms": 8000,
         }
     )
 

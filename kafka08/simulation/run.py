@@ -33,6 +33,7 @@ from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import SimMember
 from kafka08.simulation.move_checks import MoveChecks
 from kafka08.simulation.network import Network
+from kafka08.simulation.parked_checks import ParkedChecks
 from kafka08.simulation.plan import KILLED, SUSPENDED, Fault, Plan, draw_plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.recovery_conditions import (
@@ -219,6 +220,7 @@ class Run:
             is_safe=is_safe,
         )
         self.observed.on_stored = log_checks.check_stored
+        ParkedChecks(self.scheduler, self.brokers, self._on_violation)
         zookeeper_checks.on_moves = MoveChecks(
             self.scheduler, self.zookeeper, self.brokers, self._on_violation
         ).check

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
+from kafka08.broker.purgatory.purgatories import Purgatories
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication import replica_fetcher
 from kafka08.broker.replication.isr_changes import IsrChanges
@@ -301,3 +302,30 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return out_of_sync(self, now, 0.2, lag_messages)
 
     patch.setattr(Partition, "out_of_sync_replicas", soon)
+
+
+@planted(
+    "a raised HW wakes no parked fetch",
+    "purgatories",
+    "is parked, though",
+    (),
+    seed=0,
+    settings={**PLAIN, "replication_factor": 3, "faults_seconds": 5.0},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def produces_alone(self: Purgatories, _moved: Any, raised: Any) -> bool:
+        return self.produces.check_and_complete_all(raised) > 0
+
+    patch.setattr(Purgatories, "follower_fetched", produces_alone)
+
+
+@planted(
+    "an append wakes no follower",
+    "purgatories",
+    "is parked, though",
+    (),
+    seed=0,
+    settings={**PLAIN, "replication_factor": 3, "faults_seconds": 5.0},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Purgatories, "wake_followers", lambda *_: None)
