@@ -34,6 +34,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from os import fork, waitid, waitpid
 from select import POLLHUP, POLLIN, poll
 from signal import set_wakeup_fd
@@ -49,6 +50,8 @@ PR_SET_PDEATHSIG: Final = 1
 PR_SET_NAME: Final = 15
 """Of prctl(2)."""
 NAME_BYTES_MAX: Final = 15
+OF_THE_LIBRARY: Final = ("encodings.idna", "encodings.latin_1", "locale", "shutil")
+"""Modules that the standard library imports in functions that a start calls."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,8 @@ def main(arguments: Sequence[str]) -> int:
     kind, descriptor = arguments
     commands = socket.socket(fileno=int(descriptor))
     serve = KINDS[kind]()
+    for module in OF_THE_LIBRARY:
+        import_module(module)
     gc.collect()
     gc.freeze()  # a collection in a forked process would copy the pages that it shares
     start = Forks(commands).serve()

@@ -32,6 +32,21 @@ def test_forked_brokers_share_nothing() -> None:
         assert all(os.getsid(pid) == pid for pid in pids)
 
 
+def test_a_forked_server_imports_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that it needs was imported before the fork, but for small parts of gevent and kazoo. With
+    PYTHONPROFILEIMPORTTIME a process says what it imports."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    with EmbeddedCluster(brokers=1) as cluster:
+        cluster.create_topic("t")
+        lines = [line for process in cluster.processes for line in read_log(process.log)]
+    imported = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time")}
+    assert not {name for name in imported if not name.startswith(("gevent.", "kazoo."))}
+
+
+def read_log(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
 def test_forked_brokers_draw_other_numbers() -> None:
     """Random sources are seeded again in each process: two brokers that drew the same ids would be
     one to others."""

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 LOG_LIMIT_S = 10.0
 COLLECTION_S = 10.0
 MIDDLE_GENERATION = 1
+IMPORTED_BY_A_START = (
+    "argparse",
+    "kafka08.broker.process.descriptors",
+    "kafka08.broker.process.memory",
+    "kafka08.broker.process.server",
+    "kafka08.exposition",
+    "kafka08.printable",
+    "kafka08.zk.kazoo_adapter",
+)
+"""The modules that functions of a broker's start import, with all that these import."""
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
@@ -71,10 +81,13 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
 def import_broker() -> None:
     """Patch this process and import all of a broker, without an event loop or a thread: processes
     that are forked from it can be brokers."""
+    from importlib import import_module
 
     from kafka08.runtime.greenlets import patch_process
 
     patch_process()
+    for module in IMPORTED_BY_A_START:
+        import_module(module)
 
 
 def run_patched(properties: Mapping[str, str], log_level: str = "info") -> int:
