@@ -50,6 +50,7 @@ class ReadyQueues:
     def advance(self, now: float, *, urgent: bool) -> float:
         """Let those go whose time has come; with `urgent` all that linger. Returns the seconds
         until the next one's time."""
+        # What backs off is never urgent.
         for queue in self._lingering.take(NEVER if urgent else now):
             self._add(queue)
         for queue in self._backing_off.take(now):

@@ -43,10 +43,10 @@ OF_0_8_2: Final = Propagation(
 def propagation_of(config: BrokerConfig) -> Propagation:
     """The rules for a broker's level and its inter.broker.protocol.version."""
     version = inter_broker(config.protocol_version).update_metadata
-    is_later = config.level >= Level.V0_9_0
+    since_0_9 = config.level >= Level.V0_9_0
     return Propagation(
         version,
-        always=is_later,
-        isr_changes=is_later,
+        always=since_0_9,
+        isr_changes=since_0_9,
         metadata_first=config.level >= Level.V0_10_2,
     )

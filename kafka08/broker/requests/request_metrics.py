@@ -46,7 +46,7 @@ CLIENT_LENGTH: Final = slice(8, 10)
 HEADER_BYTES: Final = 10
 """The size of a request's header without the client id."""
 NAMES: Final[Mapping[int, str]] = {api.key: api.name for api in APIS}
-LATER_NAMES: Final[Mapping[int, str]] = {**NAMES, GROUP_COORDINATOR: "GroupCoordinator"}
+NAMES_0_9: Final[Mapping[int, str]] = {**NAMES, GROUP_COORDINATOR: "GroupCoordinator"}
 """From 0.9.0 on."""
 PARTS: Final = (
     "totaltimems",
@@ -90,7 +90,7 @@ class RequestMetrics:
         self.counts = [0] * KEYS_MAX
         self.times: dict[str, RequestTimes] = {}
         self._runtime = runtime
-        self._names = NAMES if level < Level.V0_9_0 else LATER_NAMES
+        self._names = NAMES if level < Level.V0_9_0 else NAMES_0_9
         self._others: list[Callable[[], Mapping[int, int]]] = []
         self.takes_times = takes_times
 

@@ -55,6 +55,7 @@ class BrokerQueries:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """With those of commits that have not ended yet."""
         give_up_at = self._runtime.monotonic() + timeout_s
+        # The query could overtake them.
         self._poller.wait_until(
             lambda: self._poller.committing().isdisjoint(partitions), give_up_at, "a commit"
         )

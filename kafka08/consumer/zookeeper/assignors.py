@@ -68,5 +68,6 @@ def round_robin_assign(
     ordered = sorted(
         TopicPartition(topic, number) for topic in sets for number in partitions.get(topic, ())
     )
+    # A stable sort: equal hashes stay in the order of topic and number.
     ordered.sort(key=lambda partition: java_string_hash(str(partition)))
     return dict(zip(ordered, cycle(sorted(first)), strict=False)) if first else {}

@@ -177,6 +177,7 @@ class ModelSession:
         if isinstance(message, ConnectReply):
             self._accepted(message, sent_at)
             return
+        # The reply proves no more than that the server had the request.
         self.last_heard = sent_at
         self._last_zxid = max(self._last_zxid, message.zxid)
         if pending is not None:
@@ -252,6 +253,7 @@ class ModelSession:
         self._xid += 1
         self._in_flight.append((self._world.monotonic(), pending))
         self._link.send((self._xid, request))
+        # Any request is a sign of life: the next heartbeat is due a whole interval after it.
         self._set_heartbeat()
 
     def _set_heartbeat(self) -> None:
@@ -275,6 +277,7 @@ class ModelSession:
         if reply.code is Code.OK:
             pending.succeed(read_result(operation, reply.result, self._chroot))
         elif reply.code is Code.NO_NODE and isinstance(operation, Exists):
+            # Its watch, for the creation, is set all the same.
             pending.succeed(None)
         else:
             pending.fail(ERRORS[reply.code])
