@@ -138,7 +138,7 @@ def test_every_root_is_listed() -> None:
 HALTING_PACKAGES = ("broker", "network", "runtime")
 BROAD = frozenset({"Exception", "BaseException", "KafkaError"})
 PASSES_ON = frozenset(
-    {"uncaught", "fail", "_failed", "on_error", "refusal", "_refused", "complete"}
+    {"uncaught", "fail", "_failed", "on_error", "refusal", "refused_result", "complete"}
 )
 """Calls that end in kafka08.runtime.uncaught, or raise a StorageError again."""
 

@@ -40,7 +40,7 @@ EVERY_TIMEOUT_MS = 1000
 
 def fetched(replica_id: int = -1) -> FetchRequest:
     parts = [FetchPartition(0, 0, 1000)]
-    return FetchRequest(replica_id, EVERY_TIMEOUT_MS, 1, [FetchTopic("t", parts)])
+    return FetchRequest(replica_id, EVERY_TIMEOUT_MS, 1, [FetchTopic("t", parts)], version=2)
 
 
 def produced(acks: int, codec: int = compression.NONE) -> ProduceRequest:

@@ -76,12 +76,14 @@ class Appender:
         are changed in place and not used after this returns. Internal topics are refused
         (InvalidTopic) unless allowed. Switches if there are more than PARTITIONS_AT_ONCE sets.
 
-        `appended`: partitions of `sets` that have been appended already. If the client
-        goes away first, the wait for acks is abandoned.
+        `appended`: results of `sets` that have been appended or refused already; what waits for
+        them is woken here, after the others are appended. If the client goes away first, the wait
+        for acks is abandoned.
         """
-        results: AppendResults = dict(appended or ())
+        earlier = appended or {}
+        results: AppendResults = {}
         waits = required_acks not in {0, 1}
-        led_until = {tp: self._led_until(tp) for tp in results} if waits else {}
+        led_until = {tp: self._led_until(tp) for tp in earlier} if waits else {}
 
         def note(topic_partition: TopicPartition, result: AppendResult) -> None:
             results[topic_partition] = result
@@ -92,10 +94,15 @@ class Appender:
                 else:
                     done(in_order)
 
+        def take(now: AppendResults) -> None:
+            self._purgatories.wake_all([tp for tp, one in now.items() if one.error is None])
+            for tp, result in now.items():
+                note(tp, result)
+
         if not sets:
             done(results)
         append_one = partial(self._append_one, internal=internal_topics_allowed)
-        left = [tp for tp in sets if tp not in results]
+        left = [tp for tp in sets if tp not in earlier]
         for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
             if waits:
                 # Before the append: the number of the leadership in which it is made.
@@ -106,9 +113,10 @@ class Appender:
                 for tp in turn
                 if (result := append_one(inline, tp, sets[tp], required_acks, note))
             }
-            self._purgatories.wake_all([tp for tp, one in now.items() if one.error is None])
-            for tp, result in now.items():
-                note(tp, result)
+            take(earlier | now)
+            earlier = {}
+        if earlier:
+            take(earlier)
 
     def append_internal(
         self,
@@ -165,7 +173,7 @@ class Appender:
             if segment.index_is_due:
                 segment.index_last_set()
         except Exception as error:  # noqa: BLE001 - those who wait for the append get it
-            return self._refused(partition.topic_partition, error, 0)
+            return self.refused_result(partition.topic_partition, error, 0)
         self._purgatories.wake_fetches((partition.topic_partition,))
         return AppendResult(base_offset, segment.end_offset)
 
@@ -210,7 +218,7 @@ class Appender:
 
         def appended(info: AppendInfo | None, error: Exception | None) -> None:
             if error is not None:
-                result = self._refused(topic_partition, error, size)
+                result = self.refused_result(topic_partition, error, size)
             else:
                 assert info is not None
                 result = result_of(info)
@@ -228,7 +236,7 @@ class Appender:
                 return None
             return result_of(info)
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
-            return self._refused(topic_partition, error, size)
+            return self.refused_result(topic_partition, error, size)
 
     def _queue_of(self, partition: Partition) -> AppendQueue:
         queue = self._queues.get(partition)
@@ -237,7 +245,7 @@ class Appender:
             queue = self._queues[partition] = AppendQueue(partition, self._runtime, on_empty)
         return queue
 
-    def _refused(
+    def refused_result(
         self, topic_partition: TopicPartition, error: Exception, size: int
     ) -> AppendResult:
         """Count a set that was not appended. A storage error halts the broker; a bug is logged

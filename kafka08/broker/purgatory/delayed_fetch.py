@@ -27,8 +27,8 @@ class DelayedFetch(DelayedOperation):
     """Waits for its partitions; `done` reads and responds, in the hub.
 
     partition   finds a partition, or raises the error of one that is gone
-    starts      the start position of each partition, or only its offset if nothing can be read
-                there yet; its position is looked up when needed
+    starts      the start position of each partition; or, if nothing can be read there yet and any
+                number of bytes is enough, only its offset
     """
 
     __slots__ = (
@@ -93,11 +93,10 @@ class DelayedFetch(DelayedOperation):
             log_end_offset = log.active_segment.end_offset
             reached = log_end_offset if self._from_follower else partition.high_watermark
             # Any number of bytes is enough, so no position is looked up.
-            if self._min_bytes <= 1:
-                if start < reached:
-                    return None  # the read reports it if retention has deleted `start`
-                if start == reached and log.log_start_offset <= start:
-                    return 0
+            if start < reached:
+                return None  # the read reports it if retention has deleted `start`
+            if start == reached and log.log_start_offset <= start:
+                return 0
             start = self._starts[topic_partition] = log.position_of(start)
         end = log.log_end
         if not self._from_follower and partition.high_watermark < end.offset:

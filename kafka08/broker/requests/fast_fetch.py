@@ -132,6 +132,7 @@ class FastFetch:
             return FALL_BACK
         if (
             wanted.follows
+            and not wants_magic_0  # whose response may be left to the handler
             and wanted.min_bytes == 1
             and wanted.max_wait_ms > 0
             and NOT_AT_THE_END not in ends[2]
@@ -140,13 +141,18 @@ class FastFetch:
         reads = read(wanted, ends)
         if reads is None:
             return FALL_BACK
-        if wanted.follows:
-            # After the read: the response has the HWs from before, as in handlers.fetch.
-            self._record(wanted.partitions, wanted.offsets, wanted.replica_id)
+        response = None
         if wanted.max_wait_ms <= 0 or sum(reads.sizes) >= wanted.min_bytes:
-            return self._respond(payload, wanted, reads) or FALL_BACK
-        self._park(bytes(payload), link, wanted, reads)
-        return None
+            response = self._respond(payload, wanted, reads)
+            if response is None:
+                return FALL_BACK
+        if wanted.follows:
+            # After the read: the response has the HWs from before, as in handlers.fetch. And not
+            # before it is known to fit: the handler must find nothing recorded.
+            self._record(wanted.partitions, wanted.offsets, wanted.replica_id)
+        if response is None:
+            self._park(bytes(payload), link, wanted, reads)
+        return response
 
     def _follow(
         self, payload: memoryview, link: RequestConnection, wanted: Wanted, ends: Ends
@@ -237,9 +243,15 @@ class FastFetch:
         """Wait for more data."""
         done = answering(link, partial(self._respond_later, payload, link, wanted))
         names = [partition.topic_partition for partition in wanted.partitions]
-        starts: dict[TopicPartition, LogOffset | int] = dict(
-            zip(names, wanted.offsets, strict=True)
-        )
+        starts: dict[TopicPartition, LogOffset | int]
+        if wanted.min_bytes > 1:
+            # Positions of now: a segment that is rolled meanwhile ends the wait.
+            starts = {
+                partition.topic_partition: partition.leader_log().position_of(offset)
+                for partition, offset in zip(wanted.partitions, wanted.offsets, strict=True)
+            }
+        else:
+            starts = dict(zip(names, wanted.offsets, strict=True))
         for place, found in reads.found.items():
             starts[names[place]] = found.log_offset
         follows = wanted.follows
@@ -303,10 +315,8 @@ def respond_to_follower(
     positions: list[int],
     high_watermarks: list[int] | None = None,
 ) -> bytes | None:
-    """The frame with copies of the sets; None if it would be large, needs a look at files, or
-    another format. Then the sets stay in their files, or the handler must take it."""
-    if wanted.wants_magic_0:
-        return None
+    """The frame with copies of the sets; None if it would be large, or needs a look at files. Then
+    the sets stay in their files, or the handler must take it."""
     return kernel.respond_to_follower(
         payload,
         wanted.partitions,

@@ -7,7 +7,7 @@ handles the rest, and gets the results of the appended sets:
     an unknown or repeated partition
     an internal topic
     a set that needs a native job, or queues behind one (inline_appends)
-    an invalid set
+    the responses to an invalid set
     more than PARTITIONS_AT_ONCE partitions, which it handles in batches
     acks other than -1, 0 and 1
 
@@ -82,11 +82,11 @@ class FastProduce:
         if response is not None:
             self._purgatories.wake_fetches([one.topic_partition for one in found])
         else:
-            appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
-            self._purgatories.wake_fetches(appended.names)
-            # The handler gets these results: what is appended must not be appended again.
+            appended = self._append_remaining(found, base_offsets, unappended, acks, now_ms)
+            # The handler gets these results: no set must be appended again.
             if len(appended.names) < len(found):
                 return Fallback(appended.results())
+            self._purgatories.wake_fetches(appended.names)
             response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
             if acks == ALL_IN_SYNC:
                 pending = appended.pending(found)
@@ -96,6 +96,57 @@ class FastProduce:
             return response
         results = partial(results_of, found, base_offsets) if appended is None else appended.results
         return self._wait(payload, link, timeout_ms, pending, results, response)
+
+    def _append_remaining(
+        self,
+        found: Sequence[Partition],
+        base_offsets: Sequence[int],
+        unappended: Sequence[tuple[int, memoryview]],
+        acks: int,
+        now_ms: int,
+    ) -> Appended:
+        """Append the sets that the kernel has not appended, as (index, set), except those for the
+        handler. Returns all appended sets of the request."""
+        inline = InlineAppends()
+        appended = Appended([], [], [], [], {})
+        infos = {
+            number: self._append_alone(inline, found[number], data, acks, now_ms, appended.refused)
+            for number, data in unappended
+        }
+        for number, (partition, base_offset) in enumerate(zip(found, base_offsets, strict=True)):
+            if base_offset >= 0:
+                # The log still ends with this set: a partition occurs once, and nothing switches.
+                end_offset, time_ms = partition.leader_log().log_end_offset, NO_TIMESTAMP
+            elif (info := infos[number]) is not None:
+                base_offset, end_offset = info.first_offset, info.last_offset + 1
+                time_ms = info.log_append_time_ms
+            else:
+                continue
+            appended.names.append(partition.topic_partition)
+            appended.base_offsets.append(base_offset)
+            appended.end_offsets.append(end_offset)
+            appended.times_ms.append(time_ms)
+        return appended
+
+    def _append_alone(
+        self,
+        inline: InlineAppends,
+        partition: Partition,
+        data: Buffer,
+        acks: int,
+        now_ms: int,
+        refused: AppendResults,
+    ) -> AppendInfo | None:
+        """Append a set that the kernel left; None if it is refused, or left to the handler. A set
+        that was refused must not be appended again: its bytes may have got their timestamps."""
+        if partition.is_internal:
+            return None
+        try:
+            return inline.append(partition, data, acks, now_ms)
+        except ApiError as error:
+            name = partition.topic_partition
+            refused[name] = self._broker.appender.refused_result(name, error, len(data))
+            return None
 
     def _wait(
         self,
@@ -137,19 +188,21 @@ def results_of(found: Sequence[Partition], base_offsets: Sequence[int]) -> Appen
 
 class Appended(NamedTuple):
     """The appended sets: for each its partition, its first offset, the offset after it, and its
-    LogAppendTime (-1 if none)."""
+    LogAppendTime (-1 if none). `refused` are the results of others that have an error."""
 
     names: list[TopicPartition]
     base_offsets: list[int]
     end_offsets: list[int]
     times_ms: list[int]
+    refused: AppendResults
 
     def results(self) -> AppendResults:
-        """The appended sets in the form of handlers.produce."""
-        return {
+        """All of them in the form of handlers.produce."""
+        appended = {
             tp: AppendResult(base_offset, end_offset, log_append_time_ms=time_ms)
-            for tp, base_offset, end_offset, time_ms in zip(*self, strict=True)
+            for tp, base_offset, end_offset, time_ms in zip(*self[:4], strict=True)
         }
+        return appended | self.refused
 
     def pending(self, found: Sequence[Partition]) -> dict[TopicPartition, int]:
         """The end offsets that the HWs of their partitions have not reached."""
@@ -158,46 +211,3 @@ class Appended(NamedTuple):
             for tp, end_offset, partition in zip(self.names, self.end_offsets, found, strict=True)
             if partition.high_watermark < end_offset
         }
-
-
-def append_remaining(
-    found: Sequence[Partition],
-    base_offsets: Sequence[int],
-    unappended: Sequence[tuple[int, memoryview]],
-    acks: int,
-    now_ms: int,
-) -> Appended:
-    """Append the sets that the kernel has not appended, as (index, set), except those for the
-    handler. Returns all appended sets of the request."""
-    inline = InlineAppends()
-    infos = {
-        number: append_alone(inline, found[number], data, acks, now_ms)
-        for number, data in unappended
-    }
-    appended = Appended([], [], [], [])
-    for number, (partition, base_offset) in enumerate(zip(found, base_offsets, strict=True)):
-        if base_offset >= 0:
-            # The log still ends with this set: a partition occurs once, and nothing switches here.
-            end_offset, time_ms = partition.leader_log().log_end_offset, NO_TIMESTAMP
-        elif (info := infos[number]) is not None:
-            base_offset, end_offset = info.first_offset, info.last_offset + 1
-            time_ms = info.log_append_time_ms
-        else:
-            continue
-        appended.names.append(partition.topic_partition)
-        appended.base_offsets.append(base_offset)
-        appended.end_offsets.append(end_offset)
-        appended.times_ms.append(time_ms)
-    return appended
-
-
-def append_alone(
-    inline: InlineAppends, partition: Partition, data: Buffer, acks: int, now_ms: int
-) -> AppendInfo | None:
-    """Append a set that is not the rule; None if it is left to the handler."""
-    if partition.is_internal:
-        return None
-    try:
-        return inline.append(partition, data, acks, now_ms)
-    except ApiError:
-        return None  # nothing was appended; the handler meets the same error

@@ -1,20 +1,22 @@
-"""FastPath gives the responses of the handlers to any request."""
+"""FastPath gives the responses of the handlers to any request. For Produce and Fetch see also
+test_recorded_requests."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kafka08.broker.replica.traffic import traffic_of
 from kafka08.broker.requests.fallback import Fallback
 from kafka08.broker.requests.fast_path import Method, api_number
-from kafka08.errors import ProtocolError, UnknownMemberId
+from kafka08.errors import MessageSetSizeTooLarge, ProtocolError, UnknownMemberId
 from kafka08.levels import Level
 from kafka08.network.server_connection import RequestConnection, ResponseFrame
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.compression import SNAPPY
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.heartbeat import HeartbeatRequest
 from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse
@@ -26,121 +28,10 @@ from kafka08.protocol.types import Request
 from kafka08.structs import OFFSETS_TOPIC
 from tests.broker.world import Client, World
 
-LEVELS = sorted({Level.V0_8_2, Level.V0_9_0, Level.V0_10_2})
-TOPICS = {"t": 6, "u": 2, "followed": 1, OFFSETS_TOPIC: 1, "unknown": 2}
 FOLLOWER = 2
 REQUESTS = 150
 FETCH_3 = api_number(1, 3)
-
-
-def make_world(directory: Path, level: Level) -> World:
-    world = World(directory, api_level=str(level), log_segment_bytes=2000)
-    world.lead("t", TOPICS["t"], isr=(1, FOLLOWER), replicas=(1, FOLLOWER))
-    world.lead("u", TOPICS["u"])
-    world.lead("followed", leader=FOLLOWER, isr=(1, FOLLOWER), replicas=(1, FOLLOWER))
-    world.lead(OFFSETS_TOPIC)
-    return world
-
-
-def draw_set(draw: random.Random, magic: int, *, odd: bool) -> bytes:
-    """A set that is plain, or else compressed, empty, cut, too large or broken."""
-    values = [(None, draw.randbytes(draw.randint(0, 200))) for _ in range(draw.randint(1, 4))]
-    kind = draw.random() if odd else 0.5
-    if kind < 0.05:
-        return b""
-    data = bytearray(message_set.encode(values, 2 if kind < 0.2 else 0, magic=magic))
-    if kind > 0.95:
-        data[-1] ^= 1
-    elif kind > 0.9:
-        del data[-3:]
-    elif kind > 0.87:
-        return message_set.encode([(None, bytes(3000))])
-    return bytes(data)
-
-
-def draw_partitions(draw: random.Random) -> dict[str, list[int]]:
-    """Partitions, with an unknown topic or partition, or one that this broker does not lead, now
-    and then."""
-    odd = draw.random() < 0.15
-    names = list(TOPICS) if odd else ["t", "u"]
-    chosen = draw.sample(names, draw.randint(1, len(names)))
-    extra = draw.random() < 0.05
-    return {
-        name: draw.sample(range(TOPICS[name] + extra), draw.randint(1, TOPICS[name]))
-        for name in chosen
-    }
-
-
-def draw_produce(draw: random.Random, version: int) -> ProduceRequest:
-    magic, odd = int(version == 2), draw.random() < 0.4
-    topics = [
-        ProduceTopic(name, [ProducePartition(n, draw_set(draw, magic, odd=odd)) for n in numbers])
-        for name, numbers in draw_partitions(draw).items()
-    ]
-    acks = draw.choice((0, 1, 1, 1, -1, -1, 2))
-    return ProduceRequest(acks, 100, topics, version=version)
-
-
-def draw_fetch(draw: random.Random, world: World, version: int) -> FetchRequest:
-    topics = []
-    for name, numbers in draw_partitions(draw).items():
-        parts = []
-        for number in numbers:
-            known = world.replica_manager.by_topic_name.get(name.encode(), {}).get(number)
-            end = known.log.log_end_offset if known is not None and known.log is not None else 0
-            mark = known.high_watermark if known is not None else 0
-            offset = draw.choice((end, mark, mark, mark, max(0, mark - 2), 0, end + (number == 3)))
-            parts.append(FetchPartition(number, offset, draw.choice((0, 100, 1000, 1 << 20))))
-        topics.append(FetchTopic(name, parts))
-    request = FetchRequest(
-        draw.choice((-1, -1, -1, FOLLOWER, FOLLOWER, FOLLOWER, -2, 7)),
-        draw.choice((0, 50)),
-        draw.choice((0, 1, 1, 400)),
-        topics,
-        version=version,
-    )
-    if version >= 3:
-        request.max_bytes = draw.choice((0, 300, 5000, (1 << 31) - 1))
-    return request
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("seed", range(4))
-def test_both_ways_give_the_same_responses(tmp_path: Path, level: Level, seed: int) -> None:
-    """Two brokers, one without a fast path, get the same requests on several connections. Their
-    responses, HWs, ISRs, counts and logs stay equal, and the fast path answered many of them."""
-    fast, slow = make_world(tmp_path / "fast", level), make_world(tmp_path / "slow", level)
-    slow.handle._fast_path.clear()
-    ways = fast.handle._fast_path
-    ways |= {number: Counted(handle) for number, handle in ways.items()}
-    draw = random.Random(seed)
-    rows = SERVED[level].rows
-    links: list[tuple[Client, Client]] = []
-    for number in range(REQUESTS):
-        kind = draw.randint(0, 1)
-        version = draw.choice([v for v in range(4) if (kind, v) in rows])
-        request = draw_fetch(draw, fast, version) if kind else draw_produce(draw, version)
-        frame = encode_request(request, number, draw.choice(("c", None)))
-        free = [pair for pair in links if not pair[0].parked]
-        if not free:
-            free = [(Client(fast), Client(slow))]
-            links += free
-        pair = draw.choice(free)
-        for client in pair:
-            client.send(frame)
-        for world in (fast, slow):
-            world.runtime.advance(0)  # to the end of the turn
-        if draw.random() < 0.2:
-            fast.runtime.advance(0.06)
-            slow.runtime.advance(0.06)
-        for left, right in links:
-            assert (left.parked, left.ending) == (right.parked, right.ending), request
-            assert left.frames() == right.frames(), request
-        assert states(fast) == states(slow), request
-        links = [pair for pair in links if not pair[0].ending]
-    for key in (0, 1):
-        taken = [way.taken for n, way in ways.items() if n >> 16 == key]  # type: ignore[attr-defined]
-        assert sum(taken) > REQUESTS / 25
+PATHS = pytest.mark.parametrize("path", ["fast", "handlers"])
 
 
 @pytest.mark.parametrize("level", [Level.V0_9_0, Level.V0_10_2])
@@ -238,20 +129,6 @@ def group_log(world: World) -> bytes:
     return bytes(log.read(log.log_start_offset, 1 << 20).bytes())
 
 
-def states(world: World) -> list[tuple[object, ...]]:
-    return [
-        (
-            partition.topic_partition,
-            partition.high_watermark,
-            partition.isr,
-            traffic_of([partition]),
-            partition.log.log_end if partition.log is not None else None,
-            [(f.log_end_offset, f.last_caught_up) for f in partition.followers.values()],
-        )
-        for partition in world.replica_manager
-    ]
-
-
 class Counted:
     """A fast path that counts the requests it answers."""
 
@@ -267,7 +144,7 @@ class Counted:
         return response
 
 
-@pytest.mark.parametrize("path", ["fast", "handlers"])
+@PATHS
 def test_a_response_that_does_not_fit_ends_the_connection_alone(tmp_path: Path, path: str) -> None:
     """A protocol's name of bytes that are no UTF-8 is three times as long as text, and then too
     long for the response. Either way the connection ends, and the group goes on."""
@@ -306,3 +183,91 @@ def test_a_fetch_that_its_limit_cuts_is_left_only_without_a_whole_message(tmp_pa
         response = Client(world).call(request)
         assert size == len(response.topics[0].partitions[0].message_set)
         assert taken == way.taken
+
+
+def world_on(path: str, directory: Path, level: str) -> World:
+    world = World(directory, api_level=level, log_segment_bytes=2000)
+    if path == "handlers":
+        world.handle._fast_path.clear()
+    return world
+
+
+def produce(world: World, sets: dict[str, bytes], version: int = 0) -> list[tuple[str, int]]:
+    """The topics of the response, with their error codes."""
+    topics = [ProduceTopic(topic, [ProducePartition(0, data)]) for topic, data in sets.items()]
+    response = Client(world).call(ProduceRequest(1, 1, topics, version=version))
+    return [(topic.topic, topic.partitions[0].error_code) for topic in response.topics]
+
+
+def fetch(world: World, offsets: dict[str, int], **fields: Any) -> Client:
+    """A client that has sent a request with these fetch offsets."""
+    topics = [FetchTopic(t, [FetchPartition(0, at, 1 << 20)]) for t, at in offsets.items()]
+    request = FetchRequest(
+        **{"replica_id": -1, "max_wait_ms": 500, "min_bytes": 1} | fields, topics=topics
+    )
+    client = Client(world)
+    client.send(encode_request(request, 1, "test"))
+    return client
+
+
+def fetched(client: Client, version: int = 0) -> list[tuple[str, int, int]]:
+    """Topic, HW and size of each set of the response."""
+    (frame,) = client.frames()
+    _, response = decode_response(FetchRequest, frame, version)
+    return [
+        (topic.topic, topic.partitions[0].high_watermark, len(topic.partitions[0].message_set))
+        for topic in response.topics
+    ]
+
+
+@PATHS
+def test_a_refused_set_is_not_appended_again(tmp_path: Path, path: str) -> None:
+    """A set may get its timestamps before it is refused. Appended again, it had the error of a
+    client that sets LogAppendTime itself (32), instead of its own."""
+    world = world_on(path, tmp_path, "0.10.2")
+    world.lead("t", config={"message.timestamp.type": "LogAppendTime"})
+    data = message_set.encode([(None, bytes(600))] * 4, magic=1)
+    assert [("t", MessageSetSizeTooLarge.code)] == produce(world, {"t": data}, version=2)
+    assert 1 == world.partition("t").produce_requests
+
+
+@PATHS
+def test_a_fetch_meets_all_sets_of_a_request(tmp_path: Path, path: str) -> None:
+    """A waiting fetch is completed after all sets of a request were appended, those too that need
+    an fsync."""
+    world = world_on(path, tmp_path, "0.8.2")
+    world.lead("t")
+    world.lead("flushed", config={"flush.messages": "1"})
+    client = fetch(world, {"t": 0, "flushed": 0})
+    data = message_set.encode([(None, b"v")])
+    assert [("t", 0), ("flushed", 0)] == produce(world, {"t": data, "flushed": data})
+    assert [("t", 1, len(data)), ("flushed", 1, len(data))] == fetched(client)
+
+
+@PATHS
+def test_a_rolled_segment_ends_the_wait_for_more_bytes(tmp_path: Path, path: str) -> None:
+    """A fetch from the log's end waits for 400 bytes. It gets fewer once they are in another
+    segment than that end was."""
+    world = world_on(path, tmp_path, "0.8.2")
+    world.lead("t")
+    data = message_set.encode([(None, bytes(900))])
+    assert [("t", 0)] == produce(world, {"t": data}) == produce(world, {"t": data})
+    client = fetch(world, {"t": 2}, min_bytes=400)
+    small = message_set.encode([(None, bytes(200))])
+    assert [("t", 0)] == produce(world, {"t": small})
+    assert [("t", 3, len(small))] == fetched(client)
+
+
+@PATHS
+def test_a_follower_gets_the_hw_from_before_its_fetch(tmp_path: Path, path: str) -> None:
+    """So it does where the handler must convert the sets, for a follower of an earlier release."""
+    world = world_on(path, tmp_path, "0.10.2")
+    isr = (1, FOLLOWER)
+    for topic in ("t", "u"):
+        world.lead(topic, isr=isr, replicas=isr)
+    plain = message_set.encode([(None, b"v")], magic=1)
+    packed = message_set.encode([(None, b"v" * 100)] * 3, SNAPPY, magic=1)
+    produce(world, {"t": plain, "u": packed}, version=2)
+    marks = fetched(fetch(world, {"t": 1, "u": 0}, replica_id=FOLLOWER, version=1), 1)
+    assert [("t", 0), ("u", 0)] == [mark[:2] for mark in marks]
+    assert 1 == world.partition("t").high_watermark
