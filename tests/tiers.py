@@ -197,6 +197,7 @@ TIERS: Final = (
         (
             "tests/broker/controller/test_controller_holds.py",
             "tests/broker/groups/test_many_groups.py",
+            "tests/broker/requests/test_recorded_requests.py::test_every_history",
             "tests/broker/test_hub_holds.py",
             "tests/kernel/test_build.py",
             "tests/migration/test_offset_migration.py::test_interrupted_at_every_write",

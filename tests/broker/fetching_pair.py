@@ -39,6 +39,7 @@ class Wire:
 
     def sendall(self, data: bytes) -> None:
         self._client.send(data)
+        self._leader.runtime.advance(0)  # to the end of the turn
         if self._client.parked:
             self._leader.runtime.advance(FETCH_WAIT_SECONDS + 0.002)
         for frame in self._client.frames():
