@@ -12,6 +12,7 @@
     ├── ClientError                 raised by clients, never sent on the wire
     │   ├── ConnectionFailed        a broker cannot be reached, or a connection was lost
     │   ├── RequestTimeout          no response within the timeout
+    │   ├── SilentBroker            a broker that did not respond just before is not asked now
     │   ├── NoBrokersAvailable      no bootstrap broker responded
     │   ├── MessageTooLarge         one message is larger than the largest fetch or request allowed
     │   │   └── RecordTooLarge      the request: a producer's own limits
@@ -503,12 +504,20 @@ class RequestTimeout(ClientError):
     """No response within the timeout; the broker may have executed the request."""
 
 
+class SilentBroker(ClientError):
+    """A broker that did not respond a moment ago, and is asked nothing now; not to be retried."""
+
+
 class TopicMissing(RequestTimeout):
     """Brokers responded that they have no such topic, as long as a producer waited for it."""
 
 
 class NoBrokersAvailable(ClientError):
     """No bootstrap broker responded to a Metadata request."""
+
+
+class NoBrokerRegistered(NoBrokersAvailable):
+    """ZooKeeper has no broker below the path that was given."""
 
 
 class NoBrokerSaysVersions(NoBrokersAvailable):

@@ -103,6 +103,7 @@ TIERS: Final = (
             "tests/integration/test_broker_process.py",
             "tests/integration/test_consumer_on_moving_brokers.py",
             "tests/integration/test_doctor.py",
+            "tests/integration/test_drills.py",
             "tests/integration/test_exporter.py",
             "tests/integration/test_kafka_consumer.py",
             "tests/integration/test_kafka_consumer_reads.py",

@@ -8,6 +8,7 @@ operation raises AdminError (a bad override ConfigError) and has changed nothing
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 
 from kafka08.admin.brokers import BrokerDescription, brokers_of
 from kafka08.admin.description import PartitionDescription, TopicDescription
@@ -27,6 +28,8 @@ from kafka08.assignment import (
     assign_replicas,
     check_assignment,
 )
+from kafka08.client import ClusterClient
+from kafka08.client.cluster import PROBE_S
 from kafka08.errors import (
     AdminError,
     BadVersion,
@@ -178,6 +181,23 @@ class AdminClient(Closeable):
     def live_brokers(self) -> list[int]:
         """Ids of the brokers that are registered, ascending."""
         return self._store.live_broker_ids()
+
+    def silent_brokers(self) -> dict[int, str]:
+        """Broker id → why it does not respond, of those that are registered. All are asked at the
+        same time. ZooKeeperError."""
+        brokers = self._store.brokers()
+        if not brokers:
+            return {}
+        addresses = [(broker.host, broker.port) for broker in brokers.values()]
+        with closing(ClusterClient(addresses, runtime=self._runtime)) as client:
+            silent = client.find_silent(PROBE_S)
+        found = {i: silent.get((broker.host, broker.port)) for i, broker in brokers.items()}
+        return {broker_id: why for broker_id, why in found.items() if why is not None}
+
+    def check_registered(self) -> None:
+        """NoBrokersAvailable, with the clusters that there are, if no broker is registered: the
+        chroot may be wrong, or missing."""
+        self._store.broker_addresses()
 
     def describe_brokers(self, broker_ids: Sequence[int] | None = None) -> list[BrokerDescription]:
         """The named brokers (None: all that are registered or have replicas) by id, according to

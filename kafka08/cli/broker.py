@@ -12,6 +12,7 @@ import click
 
 from kafka08.cli.commands import LEVEL, Commands
 from kafka08.cli.echo import say, show
+from kafka08.cli.failures import exit_if_silent
 from kafka08.cli.options import (
     example,
     json_option,
@@ -111,9 +112,10 @@ def ping(bootstrap: str, as_json: bool) -> None:
 def list_(as_json: bool, zookeeper: str) -> None:
     """List the brokers: address, controller, and how many partitions each leads, holds, and holds
     out of sync. The list includes unregistered brokers that have replicas."""
-    brokers = read_brokers([], zookeeper)
+    brokers, silent = read_brokers([], zookeeper)
     if as_json:
         show(json.dumps([found.as_dict() for found in brokers]))
+        exit_if_silent(silent)
         return
     rows = [
         (
@@ -126,7 +128,8 @@ def list_(as_json: bool, zookeeper: str) -> None:
         )
         for found in brokers
     ]
-    show_table(COLUMNS, rows, if_none="No broker is registered.")
+    show_table(COLUMNS, rows)
+    exit_if_silent(silent)
 
 
 @broker.command(epilog=example("kafka08 broker describe 0 --json"))
@@ -139,21 +142,30 @@ def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None
     under replicated: it leads the partition, and a replica is not in sync. out of sync: its own
     replica is not in sync.
     """
-    brokers = read_brokers(broker_ids, zookeeper)
+    brokers, silent = read_brokers(broker_ids, zookeeper)
     if as_json:
         show(json.dumps([found.as_dict() for found in brokers]))
+        exit_if_silent(silent)
         return
     for found in brokers:
         for line in description_lines(found):
             show(line)
 
 
-def read_brokers(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:
-    """The brokers with these ids; all if there are none."""
+def read_brokers(
+    broker_ids: Sequence[int], zookeeper: str
+) -> tuple[list[BrokerDescription], dict[int, str]]:
+    """The brokers with these ids, all if there are none; and why some of them do not respond.
+    NoBrokersAvailable if there is none at all."""
     from kafka08.admin import AdminClient
 
     with AdminClient(zookeeper) as admin:
-        return admin.describe_brokers(list(broker_ids) or None)
+        found = admin.describe_brokers(list(broker_ids) or None)
+        if not found:
+            admin.check_registered()
+        silent = admin.silent_brokers()
+    named = {broker.broker_id for broker in found}
+    return found, {broker_id: why for broker_id, why in silent.items() if broker_id in named}
 
 
 def address(broker: BrokerDescription) -> str:

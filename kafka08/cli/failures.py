@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
@@ -18,6 +18,7 @@ from kafka08.errors import (
     MessageSetSizeTooLarge,
     MessageSizeTooLarge,
     MessageTooLarge,
+    NoBrokerRegistered,
     NoBrokersAvailable,
     NoBrokerSaysVersions,
     NoSuchTopicOrPartition,
@@ -47,6 +48,8 @@ ADVICE: Final[dict[type[Exception], str]] = {
     NoBrokerSaysVersions: "if these are brokers of 0.8 (api.level 0.8.2, the default of broker "
     "start), give {zookeeper} instead of {bootstrap}, or both: this takes a broker of 0.9 or later "
     "without ZooKeeper; else check that a broker is running at that address",
+    NoBrokerRegistered: "give {zookeeper} as the brokers' zookeeper.connect has it, with its "
+    "chroot; or start a broker",
     NoBrokersAvailable: "check that a broker is running at that address, or give other ones with "
     "{bootstrap}",
     LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
@@ -126,6 +129,17 @@ def check_topic_exists(topic: str, known: Collection[str]) -> None:
     """UnknownTopicOrPartition, with the nearest name, unless `topic` is one of the `known`."""
     if topic not in known:
         raise UnknownTopicOrPartition(f"topic {topic} does not exist{did_you_mean(topic, known)}")
+
+
+def exit_if_silent(brokers: Mapping[int, str]) -> None:
+    """Name the registered brokers that do not respond (id → why), and exit with FAILED, if there
+    are any: what ZooKeeper says of them may not be so."""
+    from kafka08.cli.echo import say
+
+    for broker_id, why in brokers.items():
+        say(f"Unknown: whether broker {broker_id} works: {why}")
+    if brokers:
+        sys.exit(FAILED)
 
 
 def drop_unwritten() -> None:

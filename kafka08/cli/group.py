@@ -66,6 +66,8 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     with open_reader() as reader:
         has_zookeeper = reader.has_zookeeper
         in_zookeeper = reader.groups() if has_zookeeper else []
+        if has_zookeeper and not in_zookeeper:
+            reader.check_registered()
         coordinated = reader.coordinated_groups()
     rows: list[tuple[Any, ...]] = [
         (g.name, ZOOKEEPER, None, g.members, list(g.topics)) for g in in_zookeeper
@@ -97,7 +99,7 @@ def describe(
     """Show the members of GROUP, and owner, offsets and lag of each partition of its topics.
 
     The lag of a partition without a committed offset counts from the log's start. An offset in
-    Kafka expires unless it is committed again.
+    Kafka expires unless it is committed again. Exits 1 if a part is not known.
     """
     from kafka08.cli.group_view import show_group, warn_of_failed_requests
 
@@ -108,6 +110,7 @@ def describe(
         show_group(view)
         warn_of_failed_requests(view.failed_requests)
     warn_of_never_committed(view.partitions)
+    sys.exit(1 if view.failed_requests else 0)
 
 
 @group.command(epilog=example("kafka08 group explain readers"))
@@ -195,6 +198,8 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Show
     from kafka08.cli.group_view import note_other_kind, warn_of_failed_requests
     from kafka08.errors import KafkaError
     from kafka08.groups.views import COORDINATOR, ZOOKEEPER
+    from kafka08.observe.group import coordinated_facts, group_facts
+    from kafka08.zk.paths import check_group
 
     with open_reader() as reader:
         has_zookeeper = reader.has_zookeeper
@@ -203,11 +208,14 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Show
         if kind is None:
             has_zookeeper = reader.may_be_in_zookeeper(name)
         wants_zookeeper = kind != COORDINATOR and has_zookeeper
-        facts = reader.facts(name) if wants_zookeeper else None
+        if wants_zookeeper:
+            check_group(name)
+        snapshot = reader.snapshot(name)
+        facts = group_facts(snapshot, name) if wants_zookeeper else None
         coordinated = None
         if kind != ZOOKEEPER:
             try:
-                coordinated = reader.coordinated_facts(name)
+                coordinated = coordinated_facts(snapshot, name)
             except KafkaError as error:
                 if facts is None or not facts.exists:
                     raise
@@ -218,6 +226,8 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Show
         if coordinated is None and facts is not None and facts.exists:
             in_zookeeper = True  # a group that only committed to Kafka, which 0.8 cannot list
         if not in_zookeeper and coordinated is None:
+            if reader.has_zookeeper:
+                reader.check_registered()
             known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
             known += [g.name for g in reader.coordinated_groups().groups]
             if kind is not None and name in known:

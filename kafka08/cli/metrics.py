@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -66,9 +68,10 @@ def metrics(
     The names are those of kafka_exporter; added are the lag of a group in seconds, and Burrow's
     verdict. With --listen it serves them to Prometheus until it is stopped. With --probe it
     measures latency and losses end to end, under kminion's names; without --listen it sends one
-    message to each partition.
+    message to each partition. Without --listen it exits 1 if a part is not known.
     """
     stopping = StopRequest()
+    is_whole = threading.Event()
 
     def work() -> str:
         from kafka08.exporter import ClusterReader, Exporter
@@ -91,6 +94,8 @@ def metrics(
             if listen is not None:
                 serve(exporter, host, listen)
                 exporter.run(interval, stopping)
+            if exporter.is_whole:
+                is_whole.set()
             return exporter.text
 
     reading = Background(work, name="exporter", on_end=stopping.set)
@@ -103,6 +108,7 @@ def metrics(
         return
     if listen is None:
         pass_on(text)  # into a file or pipe as Prometheus reads it
+        sys.exit(0 if is_whole.is_set() else 1)
 
 
 def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,8 +49,9 @@ def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: st
     """Write one HTML page about a cluster: brokers, topics, groups, and what the doctor finds.
 
     Rates are those since the report that --output replaces, and its charts continue. A first report
-    has rates over --seconds. The page needs no network.
+    has rates over --seconds. The page needs no network. Exits 1 if a part is not known.
     """
+    from kafka08.cli.group_view import warn_of_failed_requests
     from kafka08.pages import page_of
 
     path = None if output == "-" else Path(output)
@@ -63,6 +65,7 @@ def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: st
         pass_on(f"{page_of(overview)}\n")
     else:
         replace(path, page_of(overview))
+    warn_of_failed_requests(overview.view.failed_requests)
     view, findings = overview.view, overview.findings or ()
     problems = sum(finding.is_problem for finding in findings)
     (say if path is None else show)(
@@ -70,6 +73,7 @@ def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: st
         f"{counted(len(view.brokers), 'broker')}, {counted(len(view.partitions), 'partition')}, "
         f"{counted(len(view.groups), 'group')}, {counted(problems, 'problem')}.",
     )
+    sys.exit(1 if view.failed_requests else 0)
 
 
 def read_earlier(path: Path, zookeeper: str) -> Kept | None:

@@ -56,7 +56,7 @@ def top(
     """Watch a cluster: brokers, topics by rate, groups by lag with Burrow's verdict, local logs.
 
     Keys: b, t, g, l change the page, enter opens a group, s sorts, / filters, space pauses, q or
-    Ctrl-C ends. Without a terminal it works as with --once.
+    Ctrl-C ends. Without a terminal it works as with --once, and exits 1 if a part is not known.
     """
     from kafka08.exporter import Watch
 
@@ -64,7 +64,9 @@ def top(
         if once or as_json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
             for view in Background(watch.read_twice, name="look").result():
                 watch.add(view)
-            show_once(watch.summary(), logs_of(log_dirs), as_json=as_json)
+            summary = watch.summary()
+            show_once(summary, logs_of(log_dirs), as_json=as_json)
+            sys.exit(1 if summary.failed_requests else 0)
         else:
             live(watch, interval, zookeeper, log_dirs)
 

@@ -12,6 +12,7 @@ from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.commands import Commands
 from kafka08.cli.echo import say, show
+from kafka08.cli.failures import exit_if_silent
 from kafka08.cli.options import (
     cluster_options,
     example,
@@ -124,6 +125,8 @@ def list_(as_json: bool, zookeeper: str | None, bootstrap: str | None) -> None:
         with zookeeper_admin(zookeeper) as client:
             names = client.list_topics()
             doomed = client.topics_marked_for_deletion()
+            if not names:
+                client.check_registered()
     if as_json:
         show(json.dumps(names))
         return
@@ -168,8 +171,13 @@ def describe(
     by_brokers = prefers_bootstrap()
     if by_brokers and topics_with_overrides:
         raise click.UsageError("--topics-with-overrides needs --zookeeper.")
+    silent: dict[int, str] = {}
     with broker_admin(bootstrap) if by_brokers else zookeeper_admin(zookeeper) as admin:
         topics = admin.describe_topics(list(names) or None)
+        if isinstance(admin, AdminClient):
+            silent = admin.silent_brokers()
+            if not topics:
+                admin.check_registered()
         live = admin.live_brokers() if unavailable_partitions else []
     filters = {
         "under_replicated": under_replicated_partitions,
@@ -179,6 +187,7 @@ def describe(
     if as_json:
         found = select(topics, **filters, live_brokers=live)
         show(json.dumps([description.as_dict() for description in found]))
+        exit_if_silent(silent)
         return
     lines = list(describe_lines(topics, **filters, live_brokers=live))
     for line in lines:
@@ -186,6 +195,7 @@ def describe(
     if not lines and any(filters.values()):
         what = "partition is selected" if by_partition else "topic has overrides"
         say(f"No {what} among {counted(len(topics), 'topic')}.")
+    exit_if_silent(silent)
 
 
 topic.add_command(offsets)

@@ -135,10 +135,20 @@ def ask(
     names: Sequence[str], partitions: Sequence[int] | None, times: Sequence[int], max_offsets: int
 ) -> dict[TopicPartition, list[Result]]:
     """partition → the offsets for each of `times`."""
-    from kafka08.client import ClusterClient
+    from kafka08.client import ClusterClient, RetryPolicy
+    from kafka08.client.cluster import PROBE_S, SILENT_S
     from kafka08.client.log_offsets import offsets_or_errors
 
-    with closing(ClusterClient(cluster_addresses(), client_id="kafka08-topic-offsets")) as cluster:
+    client = ClusterClient(
+        cluster_addresses(),
+        client_id="kafka08-topic-offsets",
+        retry_policy=RetryPolicy(tries=2),
+        silent_s=SILENT_S,
+    )
+    with closing(client) as cluster:
+        cluster.find_silent(PROBE_S)
+        cluster.refresh()
+        cluster.find_silent(PROBE_S)  # those that no address was given of
         wanted = wanted_partitions(cluster.refresh(), names, partitions)
         found = [
             offsets_or_errors(cluster, dict.fromkeys(wanted, time), max_offsets) for time in times

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from math import inf
 from typing import Final, TypeVar, cast
@@ -44,6 +44,7 @@ from kafka08.errors import (
     ProtocolError,
     RequestTimedOut,
     RequestTimeout,
+    SilentBroker,
 )
 from kafka08.lifecycle import ProcessBound
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
@@ -76,6 +77,10 @@ SEARCH_S: Final = 10.0
 """A search that takes longer than its backoffs, and than this, tries no more: each try asks all
 brokers, and one that does not respond takes 10 s or more."""
 
+PROBE_S: Final = 2.0
+"""A broker that is not given up must respond to a small request in this time."""
+SILENT_S: Final = 30.0
+"""How long tools that only look ask nothing of one that did not."""
 WARN_S: Final = 10.0
 """Between two warnings with the same text."""
 
@@ -125,7 +130,7 @@ class ClusterClient(ProcessBound):
         self._failed: set[Address] = set()
         """Brokers whose last request or connection failed. Where any broker will do, they are asked
         last: one that vanished silently takes 10 s, the session of a group member."""
-        self._silent_s = silent_s
+        self.silent_s = silent_s
         self._silent: dict[Address, tuple[float, str]] = {}
         """Broker → (until when it is asked nothing, why)."""
         self.is_reached = False
@@ -259,7 +264,7 @@ class ClusterClient(ProcessBound):
             try:
                 with self._noting(broker), self.connection(broker) as connection:
                     return ask(connection)
-            except (*PASSING, ProtocolError, *LOST_COORDINATOR):
+            except (*PASSING, SilentBroker, ProtocolError, *LOST_COORDINATOR):
                 # Another broker may be the coordinator by now.
                 self.forget_coordinator(group)
                 raise
@@ -275,12 +280,12 @@ class ClusterClient(ProcessBound):
 
     def connection(self, broker: Broker) -> AbstractContextManager[Connection]:
         """A pooled connection to `broker` for a `with` block, which has it for itself.
-        Raises ConnectionFailed, Closed; RequestTimeout for a silent one."""
+        Raises ConnectionFailed, Closed; SilentBroker."""
         return self._connection((broker.host, broker.port))
 
     def _connection(self, address: Address) -> AbstractContextManager[Connection]:
         lent = self._pool.connection(*address)
-        return self._noting_silence(address, lent) if self._silent_s else lent
+        return self._noting_silence(address, lent) if self.silent_s else lent
 
     @contextmanager
     def _noting_silence(
@@ -288,42 +293,46 @@ class ClusterClient(ProcessBound):
     ) -> Iterator[Connection]:
         until, why = self._silent.get(address, (-inf, ""))
         if self._runtime.monotonic() < until:
-            raise RequestTimeout(why)
+            raise SilentBroker(why)
         try:
             with lent as connection:
                 yield connection
         except KafkaError as error:
-            if isinstance(error, RequestTimeout) or isinstance(error.__cause__, TimeoutError):
-                self._note_silent(address, str(error))
+            if is_timeout(error):
+                self._note_silent(address, "{}:{} did not respond in time".format(*address))
             raise
 
     def _note_silent(self, address: Address, why: str) -> None:
-        self._silent[address] = self._runtime.monotonic() + self._silent_s, why
+        self._silent[address] = self._runtime.monotonic() + self.silent_s, why
 
-    def find_silent(self, timeout_s: float) -> None:
+    def find_silent(self, timeout_s: float) -> dict[Address, str]:
         """Ask all known brokers at the same time for a small response. One that does not give it in
-        time is silent from then on, whatever hangs: the broker, its network, or its name."""
+        time is silent from then on, whatever hangs: the broker, its network, or its name. Returns
+        why each broker without a response has none."""
         known = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
-        late = known.union(self._bootstrap)
+        wanted = sorted(known.union(self._bootstrap))
         deadline = self._runtime.monotonic() + timeout_s
+        errors: dict[Address, str | None] = {}
 
         def ask(address: Address) -> None:
-            with (
-                suppress(KafkaError),
-                giving_up_at(deadline),
-                self._connection(address) as connection,
-            ):
-                connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
-            late.discard(address)
+            try:
+                with giving_up_at(deadline), self._connection(address) as connection:
+                    connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
+                errors[address] = None
+            except KafkaError as error:
+                if not is_timeout(error):
+                    errors[address] = str(error)
 
         tasks = [
-            self._runtime.spawn(partial(ask, address), name="kafka08-probe")
-            for address in sorted(late)
+            self._runtime.spawn(partial(ask, address), name="kafka08-probe") for address in wanted
         ]
         for task in tasks:
             task.join(max(0.0, deadline + 0.5 - self._runtime.monotonic()))
-        for host, port in late.copy():
-            self._note_silent((host, port), f"{host}:{port} did not respond in {timeout_s:g} s")
+        found = dict(errors)
+        for host, port in set(wanted) - found.keys():
+            found[host, port] = why = f"{host}:{port} did not respond in {timeout_s:g} s"
+            self._note_silent((host, port), why)
+        return {address: why for address, why in sorted(found.items()) if why is not None}
 
     def send(self, broker: Broker, request: Request) -> Response:
         """The response of `broker`; one attempt."""
@@ -358,7 +367,8 @@ class ClusterClient(ProcessBound):
                 if self._pool.is_closed:
                     raise Closed("the client is closed") from error
                 self._failed.add((host, port))
-                self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
+                if not isinstance(error, SilentBroker):  # that was said already
+                    self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
                 failures.append(f"{host}:{port}: {error}")
                 if not isinstance(error, NoApiVersions):
                     kind = NoBrokersAvailable
@@ -529,6 +539,11 @@ class ClusterClient(ProcessBound):
     def _refresh_after(self, error: KafkaError, open_: Iterable[TopicPartition]) -> None:
         if needs_metadata(error):
             self.refresh({tp.topic for tp in open_})
+
+
+def is_timeout(error: KafkaError) -> bool:
+    """Whether a broker did not accept a connection, or respond, in time."""
+    return isinstance(error, RequestTimeout) or isinstance(error.__cause__, TimeoutError)
 
 
 def _worst(errors: Iterable[KafkaError], passes: Callable[[KafkaError], bool]) -> KafkaError:

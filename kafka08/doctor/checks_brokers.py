@@ -8,6 +8,7 @@ from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import BrokerFacts, Snapshot
+from kafka08.listing import some_of
 from kafka08.zk import paths
 
 CLOCK_MS_MAX: Final = 30_000
@@ -33,7 +34,9 @@ def _is_settled(snapshot: Snapshot, broker: BrokerFacts) -> bool:
 
 def _none(snapshot: Snapshot) -> Iterator[Found]:
     if not snapshot.brokers:
-        yield Found(paths.BROKER_IDS, "no broker is registered")
+        there = some_of(snapshot.elsewhere)
+        says = f" here, but at {there}: give that address of ZooKeeper" if there else ""
+        yield Found(paths.BROKER_IDS, f"no broker is registered{says}")
 
 
 def _unreadable(snapshot: Snapshot) -> Iterator[Found]:

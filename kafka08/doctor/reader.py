@@ -33,6 +33,7 @@ from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.waiting import giving_up_at
 from kafka08.zk import nodes, paths
+from kafka08.zk.chroots import clusters_beside
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Children, Exists, Get, Node, Operation
@@ -115,6 +116,7 @@ class SnapshotReader(Closeable):
             config_changes=len(self._children(paths.CONFIG_CHANGES)),
             isr_notifications=len(self._children(ISR_NOTIFICATIONS)),
             zookeeper_seconds=zookeeper_seconds,
+            elsewhere=() if seen["brokers"] else tuple(clusters_beside(self._zk)),
             groups=groups,
             coordinated=coordinated,
             # Checks of their own find brokers and znodes that cannot be read.

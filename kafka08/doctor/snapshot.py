@@ -136,6 +136,7 @@ class Snapshot:
     deletions          topic → when its deletion was requested
     leftover_configs   topics with a configuration and nothing else
     isr_notifications  children of /isr_change_notification, which controllers of 0.9 remove
+    elsewhere          clusters of the same ZooKeeper, if no broker is registered in this one
     groups             groups in ZooKeeper, by name; `coordinated`: those that brokers coordinate;
                        `groups_left_out`: not examined, since there were too many
     failed_requests    what is unknown of coordinated groups because a request failed, and why
@@ -159,6 +160,7 @@ class Snapshot:
     config_changes: int = 0
     isr_notifications: int = 0
     zookeeper_seconds: float = 0.0
+    elsewhere: tuple[str, ...] = ()
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)
     coordinated: Mapping[str, CoordinatedFacts] = field(default_factory=dict)
     failed_requests: tuple[str, ...] = ()

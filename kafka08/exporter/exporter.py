@@ -92,6 +92,11 @@ class Exporter:
             stopping.wait(max(0.0, interval_s - (self._runtime.monotonic() - began)))
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the last refresh found all that it asked for."""
+        return self.view is not None and not self.view.failed_requests and not self._failures
+
+    @property
     def text(self) -> str:
         """The text of the latest refresh."""
         return self.body.decode()

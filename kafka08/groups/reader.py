@@ -78,6 +78,11 @@ class GroupReader(Closeable):
         """Whether ZooKeeper is read, and can have a group of this name."""
         return self.has_zookeeper and paths.can_be_group(group)
 
+    def check_registered(self) -> None:
+        """NoBrokersAvailable, with the clusters that there are, if no broker is registered in
+        ZooKeeper: the chroot may be wrong, or missing."""
+        self._zookeeper.broker_addresses()
+
     def groups(self) -> list[GroupSummary]:
         """The groups in ZooKeeper, sorted. A group that commits to Kafka without ever being a
         member has no znode: 0.8.2.2 cannot list it, for later brokers see `coordinated_groups`."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.cluster import SILENT_S
 from kafka08.client.coordinators import Check, Coordinators
 from kafka08.client.log_offsets import offsets_at
 from kafka08.consumer.fetching.brokers import BootstrapBrokers
@@ -17,7 +18,7 @@ from kafka08.errors import UnsupportedVersion
 from kafka08.lifecycle import Closeable
 from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.observe.coordinator_reader import CoordinatorReader, may_coordinate
-from kafka08.observe.reader import SILENT_S, ClusterReader
+from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import ClusterView
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -80,7 +81,9 @@ class Connections(Closeable):
 
     def wait_less(self) -> None:
         """For a user at a terminal: a coordinator that is missing although the offsets topic exists
-        is waited for only SOON_S, for its partition has no leader."""
+        is waited for only SOON_S, for its partition has no leader; a broker that does not respond
+        only once."""
+        self.cluster.silent_s = SILENT_S
         if self.has_offsets_topic():
             self.coordinators = Coordinators(self.cluster, self.runtime, timeout_s=SOON_S)
 
@@ -144,9 +147,7 @@ class Connections(Closeable):
         return self._client(addresses)
 
     def _client(self, addresses: Sequence[Address]) -> ClusterClient:
-        return ClusterClient(
-            addresses, client_id=CLIENT_ID, silent_s=SILENT_S, runtime=self.runtime
-        )
+        return ClusterClient(addresses, client_id=CLIENT_ID, runtime=self.runtime)
 
     def offsets_at(
         self, partitions: Collection[TopicPartition], time_ms: int

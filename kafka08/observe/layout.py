@@ -48,8 +48,10 @@ class Layout(NamedTuple):
     @property
     def may_coordinate(self) -> bool:
         """Whether a broker may know members. One of 0.8 logs an error for each unknown request."""
-        versions = [one.version for one in self.registrations.values()]
-        return not versions or max(versions) >= FIRST_COORDINATING
+        if self.states is not None:
+            return True
+        versions = (one.version for one in self.registrations.values())
+        return max(versions, default=0) >= FIRST_COORDINATING
 
     @property
     def negotiates(self) -> bool:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
+from kafka08.client.cluster import PROBE_S, SILENT_S
 from kafka08.client.coordinators import Coordinators
 from kafka08.client.message_times import message_times
 from kafka08.consumer.zookeeper.one_cluster import addresses_in_cluster
@@ -42,10 +43,6 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger(__name__)
 
 RETRIES: Final = RetryPolicy(tries=2, backoff_ms=100)
-PROBE_S: Final = 2.0
-"""A broker must respond to a small request in this time."""
-SILENT_S: Final = 10.0
-"""One that did not is asked nothing for this long."""
 TIMEOUT_MS: Final = 5000
 """For requests to brokers that have responded just before."""
 FIRST_WITH_TIMESTAMPS: Final = 3

@@ -15,6 +15,7 @@ from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 from kafka08.errors import KafkaError
 from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader, PartitionFacts
 from kafka08.groups.views import ShownCoordinatedGroup, ShownGroup, ShownZooKeeperGroup
+from kafka08.observe.group import coordinated_facts, group_facts
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
 from kafka08.runtime import ClientRuntime
@@ -44,9 +45,10 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
     views: list[ShownGroup] = []
     failed_requests: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
-        facts = reader.facts(name) if reader.may_be_in_zookeeper(name) else None
+        snapshot = reader.snapshot(name)
+        facts = group_facts(snapshot, name) if reader.may_be_in_zookeeper(name) else None
         try:
-            coordinated = reader.coordinated_facts(name)
+            coordinated = coordinated_facts(snapshot, name)
         except KafkaError as error:
             coordinated = None
             failed_requests.append(f"whether a coordinator has the group: {error}")

@@ -42,19 +42,19 @@ def view_of_json(found: Mapping[str, Any]) -> ClusterView:
         None if found["controller"] is None else int(found["controller"]),
         {
             TopicPartition(topic, int(number)): PartitionState(
-                int(leader), tuple(replicas), tuple(isr), _offset(start), _offset(end)
+                int(leader), tuple(replicas), tuple(isr), _number(start), _number(end)
             )
             for topic, rows in found["partitions"].items()
             for number, leader, replicas, isr, start, end in rows
         },
         {
-            name: GroupState(int(members), _commits_of(zookeeper), _commits_of(kafka))
+            name: GroupState(_number(members), _commits_of(zookeeper), _commits_of(kafka))
             for name, (members, zookeeper, kafka) in found["groups"].items()
         },
     )
 
 
-def _offset(found: Any) -> int | None:
+def _number(found: Any) -> int | None:
     return None if found is None else int(found)
 
 

@@ -13,11 +13,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from kafka08.errors import BrokerIdTaken, NoBrokersAvailable, NodeExists, ZooKeeperError
+from kafka08.errors import BrokerIdTaken, NodeExists, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.profile import CLASSIC
 from kafka08.structs import PLAINTEXT, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
+from kafka08.zk.chroots import no_brokers
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Node, Set, WatchCallback
@@ -163,11 +164,7 @@ class ClusterStore:
         are none."""
         addresses = [(broker.host, broker.port) for broker in self.brokers().values()]
         if not addresses:
-            raise NoBrokersAvailable(
-                f"no broker is registered in {paths.BROKER_IDS} at {self.zk.hosts}"
-                f"{self.zk.chroot}: start one, or compare its zookeeper.connect with this one (the "
-                "chroot too)"
-            )
+            raise no_brokers(self.zk)
         return addresses
 
     def broker(self, broker_id: int, listener: str = PLAINTEXT) -> Broker | None:
