@@ -21,10 +21,10 @@ from typing import Final, Protocol
 
 from benchmarks.soak import Outcome, announced, soak, soak_parser
 from kafka08.admin import AdminClient
+from kafka08.admin.connections import Connections
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration import OffsetMigration, Watching
-from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 from tests.histories.offsets import OffsetHistory

@@ -1,9 +1,10 @@
-"""The functions behind the topic tools.
+"""The functions behind the tools that change topics, partitions and offsets.
 
 `AdminClient` creates, lists, describes, alters and deletes topics, moves partitions and elects
 leaders, through ZooKeeper alone, as 0.8.2.2's tools do. `BrokerAdmin` does what brokers offer as
 requests from 0.10.1 on. `moves` reads and writes the files of moves. `describe_lines` prints
 descriptions as kafka-topics does, `select` has its filters. Start reading with client.py.
+`GroupOffsets` (group_offsets.py) gets and sets the offsets of stopped groups.
 """
 
 from __future__ import annotations

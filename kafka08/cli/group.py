@@ -171,7 +171,7 @@ def reset(
     A time selects the first message of that time or later where messages have timestamps (brokers
     from 0.10.1 on), else the start of the segment last written before it, as in 0.8.
     """
-    from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.admin.group_offsets import GroupOffsets
 
     if (target is None) == (from_file is None):
         raise click.UsageError("Give one of --to and --from-file.")

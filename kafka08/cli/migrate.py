@@ -41,8 +41,8 @@ from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
+    from kafka08.admin.connections import Connections
     from kafka08.migration import OffsetMigration, Rollback, Status, Verification, Watching
-    from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Outcome
     from kafka08.rate_limiter import RateLimiter
 
@@ -401,8 +401,8 @@ def mirror(
 
     To copy topics to another cluster use `kafka08 mirror`.
     """
+    from kafka08.admin.connections import Connections
     from kafka08.migration import OffsetMigration
-    from kafka08.migration.connections import Connections
     from kafka08.migration.mirror import Mirror
     from kafka08.migration.preview import preview_mirror
 
@@ -447,7 +447,7 @@ def opened(
     """The connections and groups selected by the options."""
     if bool(groups or patterns) == every:
         raise click.UsageError("Give groups, --match, or --all.")
-    from kafka08.migration.connections import Connections
+    from kafka08.admin.connections import Connections
     from kafka08.migration.fleet import find_groups
     from kafka08.rate_limiter import RateLimiter
 

@@ -12,8 +12,8 @@ from kafka08.clock import SYSTEM_CLOCK
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
+    from kafka08.admin.connections import Connections
     from kafka08.migration import Handover, Plan, Rollback, Status, Step, Verification
-    from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Outcome
 
 PLAN_COLUMNS = (

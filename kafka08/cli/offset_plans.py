@@ -22,9 +22,9 @@ from kafka08.cli.times import no_times, parse_ms
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
-    from kafka08.migration.connections import Connections
-    from kafka08.migration.group_offsets import GroupOffsets
-    from kafka08.migration.reset import ChangePlan, Target
+    from kafka08.admin.connections import Connections
+    from kafka08.admin.group_offsets import GroupOffsets
+    from kafka08.admin.offset_changes import ChangePlan, Target
     from kafka08.observe.group import PartitionFacts
     from kafka08.structs import TopicPartition
 
@@ -53,7 +53,7 @@ TARGET_HELP: Final = (
 
 def connect() -> Connections:
     """Connections for --zookeeper and --bootstrap of the running command."""
-    from kafka08.migration.connections import Connections
+    from kafka08.admin.connections import Connections
 
     connections = Connections(*cluster_places())
     connections.wait_less()
@@ -114,7 +114,7 @@ def read_csv(file: Path, topics: Sequence[str] = ()) -> dict[TopicPartition, int
 
 def parse_target(text: str) -> tuple[Target, int]:
     """(kind of target, its number)."""
-    from kafka08.migration.reset import Target
+    from kafka08.admin.offset_changes import Target
 
     if text in {"earliest", "latest"}:
         return Target(text), 0

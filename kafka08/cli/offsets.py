@@ -35,10 +35,10 @@ from kafka08.listing import counted, some_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kafka08.admin.connections import Connections
+    from kafka08.admin.group_facts import GroupFacts
+    from kafka08.admin.group_offsets import GroupOffsets
     from kafka08.errors import KafkaError
-    from kafka08.migration.connections import Connections
-    from kafka08.migration.facts import GroupFacts
-    from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.observe.group import PartitionFacts
     from kafka08.observe.lag import TopicLag
 
@@ -63,7 +63,7 @@ def get(
 ) -> None:
     """Show both stores' offsets of GROUP in all partitions of its topics, and the start and end of
     the logs."""
-    from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.admin.group_offsets import GroupOffsets
 
     with connect() as connections:
         of_group = GroupOffsets(connections, group)
@@ -89,7 +89,7 @@ def lag(
     A partition without a committed offset counts from its log's start: the lag is then a lower
     bound, and --fail-above fails.
     """
-    from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.admin.group_offsets import GroupOffsets
     from kafka08.observe.lag import lag_by_topic
 
     with connect() as connections:
@@ -154,7 +154,7 @@ def set_(
     zookeeper: str | None,
 ) -> None:
     """Set committed offsets of the stopped GROUP. OFFSET is that of the next message to read."""
-    from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.admin.group_offsets import GroupOffsets
 
     wanted = without_conflicts(map(parse_position, positions), "POSITION")
     with connect() as connections:
@@ -193,7 +193,7 @@ def reset(
     A time selects the first message of that time or later where messages have timestamps (brokers
     from 0.10.1 on), else the start of the segment last written before it, as in 0.8.
     """
-    from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.admin.group_offsets import GroupOffsets
 
     kind, number = parse_target(target)
     with connect() as connections:
@@ -237,7 +237,7 @@ def export(
     """Write the offsets of the GROUPs, by default of all; without --zookeeper, of those that have
     a coordinator. Exits 1 if a group does not exist, or is left out because some of its offsets are
     unreadable."""
-    from kafka08.migration.offset_files import to_json, to_jvm_lines
+    from kafka08.admin.offset_files import to_json, to_jvm_lines
 
     has_zookeeper = not prefers_bootstrap()
     if store is None:
@@ -274,9 +274,9 @@ def exported(
 ) -> tuple[list[GroupFacts], tuple[str, ...]]:
     """The groups meant, all if none is named; and which could not be listed, and why. `with_kafka`:
     also those that only a coordinator knows."""
+    from kafka08.admin.group_offsets import GroupOffsets
     from kafka08.cli.group_view import note_zookeeper_is_not_read
     from kafka08.migration.fleet import choose_groups, find_groups, read_groups
-    from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.observe.coordinator_reader import may_coordinate
     from kafka08.rate_limiter import RateLimiter
 
@@ -317,8 +317,8 @@ def import_(
     """Plan to set the offsets in FILE, in our format, which has each store's own, or that of
     ExportZkOffsets; --execute commits them. Refuses groups with live members, and offsets outside
     the log."""
-    from kafka08.migration.group_offsets import GroupOffsets
-    from kafka08.migration.offset_files import read_offsets
+    from kafka08.admin.group_offsets import GroupOffsets
+    from kafka08.admin.offset_files import read_offsets
 
     with connect() as connections:
         plans = []

@@ -1,14 +1,13 @@
-"""Moving groups' committed offsets between ZooKeeper and the offsets topic, and changing them.
+"""Moving groups' committed offsets between ZooKeeper and the offsets topic.
 
-`reading` and `partitions` read `facts`; `plan`, `rollback`, `sampling`, `members` and `status`
-decide on them (pure); `journal` remembers and gives orders, `offset_migration` carries out one
-group's steps, `fleet` many groups', `mirror` commits for members that cannot; `group_offsets` gets,
-sets, resets, exports. Start with `offset_migration`.
+`plan`, `rollback`, `sampling`, `members` and `status` decide on the facts of a group (pure);
+`journal` remembers and gives orders, `offset_migration` carries out one group's steps, `fleet` many
+groups', `mirror` commits for members that cannot. Start with `offset_migration`.
 """
 
 from __future__ import annotations
 
-from kafka08.migration.facts import GroupFacts
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.migration.handover import Handover
 from kafka08.migration.journal import State
 from kafka08.migration.offset_migration import OffsetMigration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kafka08.migration.facts import GroupFacts
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.observe.commit_times import CommitTimes
 
 

@@ -13,15 +13,15 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final, Generic, TypeVar
 
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import GroupFacts, read_many
 from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration.commit_times import with_commit_times
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import Entry, read_journals
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import Plan
 from kafka08.migration.proof import StoreThatCounts
-from kafka08.migration.reading import read_many, with_movement
+from kafka08.migration.reading import with_movement
 from kafka08.migration.starting import Starting, preview_start
 from kafka08.migration.verification import Verification, Watching, watch_many
 from kafka08.observe.commit_times import CommitTimes

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import NO_OFFSETS, GroupFacts, read_facts
 from kafka08.listing import counted, some_of
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import NO_OFFSETS, GroupFacts
 from kafka08.migration.journal import Entry, State, unfinished
-from kafka08.migration.reading import read_facts
 from kafka08.observe.layout import FIRST_COORDINATING
 from kafka08.structs import TopicPartition
 

@@ -22,8 +22,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kafka08.admin.group_facts import OfBoth, Offset
 from kafka08.errors import BadVersion, MigrationError, NodeExists, NoNode, ZooKeeperError
-from kafka08.migration.facts import OfBoth, Offset, Snapshot
+from kafka08.migration.facts import Snapshot
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths

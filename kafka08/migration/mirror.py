@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.client.coordinators import Check
 from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.errors import MigrationError, NodeExists
-from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import State
 from kafka08.migration.offset_migration import OffsetMigration
 from kafka08.migration.writing import raise_in_kafka

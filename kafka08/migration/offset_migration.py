@@ -23,19 +23,20 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from kafka08.admin.committing import commit_to_kafka
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import GroupFacts, live_refusals, read_facts
 from kafka08.consumer.zookeeper.offset_store import Offsets
 from kafka08.deprecation import renamed_parameter
 from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import with_commit_times
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts
 from kafka08.migration.handover import Handover, read_handover
 from kafka08.migration.journal import Entry, Journal, State, read_journals
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import Plan, live_refusals
+from kafka08.migration.plan import Plan
 from kafka08.migration.proof import StoreThatCounts
-from kafka08.migration.reading import read_facts, with_movement
+from kafka08.migration.reading import with_movement
 from kafka08.migration.results import raised, refuse
 from kafka08.migration.rollback import (
     KEEPS_ZOOKEEPER,
@@ -48,7 +49,7 @@ from kafka08.migration.starting import Starting, preview_start
 from kafka08.migration.status import Status, left_behind, not_done, not_level, not_ready
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
-from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
+from kafka08.migration.writing import raise_in_kafka, raise_in_zookeeper
 from kafka08.observe.commit_times import CommitTimes
 from kafka08.observe.members import Member, read_members
 from kafka08.runtime import ClientRuntime

@@ -10,13 +10,13 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from kafka08.admin.group_facts import NO_OFFSETS, GroupFacts, Offset, no_coordinator
 from kafka08.listing import some_of
-from kafka08.migration.facts import NO_OFFSETS, GroupFacts, Offset
 from kafka08.migration.journal import Entry
 from kafka08.migration.proof import StoreThatCounts, proven
 from kafka08.observe.group import PartitionFacts
 from kafka08.observe.members import Member
-from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 
 
@@ -144,24 +144,6 @@ def group_refusals(facts: GroupFacts) -> list[str]:
     if facts.unavailable is not None:
         refusals.append(no_coordinator(facts.unavailable))
     return refusals
-
-
-def no_coordinator(cause: object) -> str:
-    """The refusal without the offsets in Kafka, and what shows the reason."""
-    return (
-        f"the group's coordinator is not available: {cause}; kafka08 topic describe "
-        f"{OFFSETS_TOPIC} shows which partition of it has no leader"
-    )
-
-
-def live_refusals(facts: GroupFacts) -> list[str]:
-    """Why a step that rewinds cannot be done: live members would overwrite it."""
-    names = [m.consumer_id for m in facts.members]
-    if facts.coordinated is not None:
-        names += [m.member_id for m in facts.coordinated.members]
-    if not names:
-        return []
-    return [f"the group has live members, stop them first: {', '.join(names)}"]
 
 
 def coordinated_refusals(facts: GroupFacts) -> list[str]:

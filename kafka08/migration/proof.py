@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from kafka08.migration.facts import GroupFacts
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.migration.journal import Entry, State
 from kafka08.observe.group import PartitionFacts
 from kafka08.observe.members import Member

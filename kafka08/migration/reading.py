@@ -6,86 +6,17 @@ leader as one request, to each coordinator as one pipeline with a request per gr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import GroupFacts, overwrite
 from kafka08.errors import KafkaError, ZooKeeperError
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, seen_again, with_faults
-from kafka08.observe.group import partition_facts
-from kafka08.observe.snapshot import GroupState
+from kafka08.migration.facts import seen_again, with_faults
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Get
-
-
-def overwrite(group: str, tp: TopicPartition) -> str:
-    """The advice for an offset in ZooKeeper that cannot be read."""
-    topic, partition = tp
-    return f"overwrite it: kafka08 offsets set {group} {topic}:{partition}=OFFSET"
-
-
-def read_facts(
-    group: str,
-    connections: Connections,
-    also: Collection[TopicPartition] = (),
-) -> GroupFacts:
-    """Read the present facts of `group`, with its members of both kinds. Partitions are those with
-    an offset in either store, those of `also`, and all others of the topics of these and of those
-    that members read or owned.
-
-    Every partition of the cluster is requested from Kafka, since it cannot list a group's commits.
-    Unreadable offsets are noted, not raised. Raises ZooKeeperError if ZooKeeper does not respond.
-    """
-    [facts] = read_many([group], connections, {group: also})
-    return facts
-
-
-def read_many(
-    groups: Sequence[str],
-    connections: Connections,
-    also: Mapping[str, Collection[TopicPartition]] = {},
-) -> list[GroupFacts]:
-    """The same for many groups, in their order."""
-    snapshot = connections.read_groups(groups, also)
-    found = []
-    for name in groups:
-        group = snapshot.groups[name]
-        unknown = group.unknown_offsets or group.unknown_group
-        # Whether one with an unreadable znode was committed is not known; `faults` names it.
-        hidden = group.unreadable.keys() - group.kafka.keys() - set(also.get(name, ()))
-        partitions = partition_facts(snapshot, group, also.get(name, ()))
-        found.append(
-            GroupFacts(
-                name,
-                group.registered,
-                tuple(p for p in partitions if p.topic_partition not in hidden),
-                None if unknown is None else str(unknown),
-                faults=tuple(_faults(name, group)),
-                coordinated=group.coordinated,
-            )
-        )
-    return found
-
-
-def with_coordinated(facts: GroupFacts, connections: Connections) -> GroupFacts:
-    """The same, with the group as its coordinator knows it, if that responds."""
-    if facts.unavailable is not None:
-        return facts
-    try:
-        return replace(facts, coordinated=connections.coordinated(facts.group))
-    except KafkaError as error:
-        return replace(facts, unavailable=str(error))
-
-
-def _faults(group: str, state: GroupState) -> Iterator[str]:
-    """Sentences about unreadable znodes: the fault, and what to do."""
-    for path in state.strays:
-        yield f"{path} is not named after a partition; delete this znode"
-    for tp, fault in state.unreadable.items():
-        yield f"{fault}; {overwrite(group, tp)}"
 
 
 def with_movement(

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from kafka08.migration.facts import GroupFacts, Snapshot
+from kafka08.admin.group_facts import GroupFacts, live_refusals
+from kafka08.migration.facts import Snapshot
 from kafka08.migration.journal import Entry, State, check
-from kafka08.migration.plan import coordinated_refusals, group_refusals, live_refusals
+from kafka08.migration.plan import coordinated_refusals, group_refusals
 from kafka08.observe.group import PartitionFacts
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from kafka08.migration.facts import GroupFacts, Offset
+from kafka08.admin.group_facts import GroupFacts, Offset
 from kafka08.observe.group import PartitionFacts
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage

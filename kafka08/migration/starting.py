@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kafka08.admin.committing import commit_to_kafka_of
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.errors import KafkaError, MigrationError, NodeExists, ZooKeeperError
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, snapshot_of
+from kafka08.migration.facts import snapshot_of
 from kafka08.migration.journal import (
     Entry,
     State,
@@ -31,11 +33,7 @@ from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.results import errors_of, refusal
 from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
-from kafka08.migration.writing import (
-    commit_to_kafka_of,
-    raise_in_kafka_of,
-    raise_in_zookeeper,
-)
+from kafka08.migration.writing import raise_in_kafka_of, raise_in_zookeeper
 from kafka08.observe.members import Member, read_members_of
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka08.migration.facts import GroupFacts
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.migration.journal import DONE, Entry, State, unfinished
 from kafka08.migration.plan import coordinated_refusals, group_refusals
 from kafka08.observe.group import PartitionFacts

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import GroupFacts, read_many
 from kafka08.errors import KafkaError, ZooKeeperError
 from kafka08.migration.commit_times import with_commit_times
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import RETENTION_MS, GroupFacts
+from kafka08.migration.facts import RETENTION_MS
 from kafka08.migration.journal import Entry
 from kafka08.migration.members import behind, instructions
 from kafka08.migration.plan import (
@@ -17,7 +18,7 @@ from kafka08.migration.plan import (
     group_refusals,
     verification_problems,
 )
-from kafka08.migration.reading import read_many, zookeeper_offsets_of
+from kafka08.migration.reading import zookeeper_offsets_of
 from kafka08.migration.results import raised
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.observe.commit_times import CommitTimes

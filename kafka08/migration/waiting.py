@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from kafka08.migration.connections import Connections
+from kafka08.admin.connections import Connections
 from kafka08.migration.members import behind
 from kafka08.observe.members import read_members_of
 from kafka08.zk.migration_protocol import Order

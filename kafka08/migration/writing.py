@@ -9,45 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from kafka08.admin.committing import commit_to_kafka_of
+from kafka08.admin.connections import Connections
 from kafka08.client.coordinators import Check
 from kafka08.consumer.zookeeper.offset_store import Offsets
-from kafka08.errors import BadVersion, KafkaError, MigrationError, NodeExists, ZooKeeperError
-from kafka08.migration.connections import Connections
+from kafka08.errors import BadVersion, KafkaError, NodeExists, ZooKeeperError
 from kafka08.migration.reading import zookeeper_offsets, zookeeper_offsets_of
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.operations import Create, Operation, Set
-
-
-def commit_to_kafka(
-    connections: Connections, group: str, offsets: Mapping[TopicPartition, int], gate: Check
-) -> None:
-    """Commit, and read back that they are there; MigrationError if something else is. `gate` is
-    called before each request, and raises if it must not be sent any more."""
-    raised(commit_to_kafka_of(connections, {group: offsets}, gate)[group])
-
-
-def commit_to_kafka_of(
-    connections: Connections,
-    wanted: Mapping[str, Mapping[TopicPartition, int]],
-    gate: Check,
-) -> dict[str, Offsets | KafkaError]:
-    """The same of many groups: group → what was committed, or its error."""
-    coordinators = connections.coordinators
-    results = coordinators.commit(wanted, gate)
-    taken = {g: offsets for g, offsets in results.items() if not isinstance(offsets, KafkaError)}
-    for group, found in coordinators.fetch(taken).items():
-        if isinstance(found, KafkaError):
-            results[group] = found
-        elif wrong := [
-            f"{tp}: committed {offset}, read {found[tp]}"
-            for tp, offset in taken[group].items()
-            if found[tp] < offset
-        ]:
-            text = "; ".join(wrong)
-            results[group] = MigrationError(f"commit to Kafka for group {group} failed: {text}")
-    return results
 
 
 def raise_in_kafka(

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_offsets import GroupOffsets
 from kafka08.cli.http_server import serve_http
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import RequestTimeout
 from kafka08.exporter import Watch
-from kafka08.migration.connections import Connections
-from kafka08.migration.group_offsets import GroupOffsets
 from kafka08.pages.console import Console
 from kafka08.pages.details import group_details
 from kafka08.pages.guard import Guard

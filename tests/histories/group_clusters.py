@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.admin import AdminClient
+from kafka08.admin.connections import Connections
 from kafka08.embedded import EmbeddedCluster
 from kafka08.embedded.ports import free_ports
 from kafka08.embedded.relay import LinkSpec, Relay
-from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
 from kafka08.zk.store import ClusterStore
 from tests.histories.group_run import GroupRun, Killable, Network, coordinator_of

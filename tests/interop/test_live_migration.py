@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from kafka08.admin import AdminClient
+from kafka08.admin.connections import Connections
 from kafka08.client.requests import commit_request, committed_request, committed_results
 from kafka08.errors import KafkaError, MigrationError, OffsetsLoadInProgress
 from kafka08.migration import OffsetMigration, State, Watching
-from kafka08.migration.connections import Connections
 from kafka08.migration.journal import Entry
 from kafka08.migration.mirror import Mirror
 from kafka08.migration.verification import watch

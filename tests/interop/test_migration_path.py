@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.admin.connections import Connections
 from kafka08.client.log_offsets import log_ends
 from kafka08.errors import KafkaError
 from kafka08.migration import OffsetMigration, State, Watching
-from kafka08.migration.connections import Connections
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 from tests.histories.offsets import OffsetHistory

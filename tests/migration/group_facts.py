@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from kafka08.migration.facts import GroupFacts, Offset
+from kafka08.admin.group_facts import GroupFacts, Offset
 from kafka08.observe.group import PartitionFacts
 from kafka08.observe.members import Member
 from kafka08.structs import TopicPartition

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kafka08.admin.connections import Connections
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.log_offsets import log_ends
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.errors import KafkaError, check
-from kafka08.migration.connections import Connections
 from kafka08.migration.reading import zookeeper_offsets
 from kafka08.protocol import message_set
 from kafka08.protocol.produce import ProduceResponse

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.client.requests import commit_request
 from kafka08.embedded import EmbeddedCluster
 from kafka08.migration.commit_times import with_commit_times
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts
 from kafka08.observe.commit_times import CommitTimes
 from kafka08.observe.group import PartitionFacts
 from kafka08.observe.snapshot import Owner

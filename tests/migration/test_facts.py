@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.migration.facts import GroupFacts, Offset, seen_again
+from kafka08.admin.group_facts import GroupFacts, Offset
+from kafka08.migration.facts import seen_again
 from kafka08.observe.snapshot import Owner
 from tests.migration.group_facts import TP, facts, foreign, group
 

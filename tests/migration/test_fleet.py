@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import read_many
 from kafka08.clock import Clock
 from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.migration import OffsetMigration, Watching
-from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import (
     Outcome,
     each_group,
@@ -22,7 +23,6 @@ from kafka08.migration.fleet import (
 )
 from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
-from kafka08.migration.reading import read_many
 from kafka08.migration.writing import raise_in_kafka_of
 from kafka08.observe.commit_times import CommitTimes, Records
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -63,7 +63,7 @@ def on_system_clock(hosts: str, *, clock: Clock, **settings: Any) -> ZkClient:
 def connections(
     cluster: StoreCluster, zk_connect: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Connections]:
-    monkeypatch.setattr("kafka08.migration.connections.ZkClient", on_system_clock)
+    monkeypatch.setattr("kafka08.admin.connections.ZkClient", on_system_clock)
     with Connections(
         zk_connect,
         f"{HOST}:{PORT}",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.migration.facts import GroupFacts
+from kafka08.admin.group_facts import GroupFacts
 from kafka08.migration.handover import handover_of
 from kafka08.migration.journal import Entry, State
 from kafka08.observe.group import PartitionFacts

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kafka08.admin.connections import Connections
 from kafka08.client.log_offsets import log_ends
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import MigrationError
 from kafka08.migration import OffsetMigration, State, Watching
-from kafka08.migration.connections import Connections
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import OffsetStorage

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
+from kafka08.admin.group_facts import read_many
+from kafka08.admin.group_offsets import GroupOffsets
 from kafka08.client.coordinators import Coordinators
 from kafka08.errors import (
     ConfigError,
@@ -15,12 +17,10 @@ from kafka08.errors import (
     SessionLost,
 )
 from kafka08.migration import OffsetMigration, State
-from kafka08.migration.group_offsets import GroupOffsets
 from kafka08.migration.journal import Entry, Journal
 from kafka08.migration.mirror import Mirror
 from kafka08.migration.preview import preview_finish, preview_forget, preview_mirror
 from kafka08.migration.proof import StoreThatCounts
-from kafka08.migration.reading import read_many
 from kafka08.observe.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
 from kafka08.observe.group_states import GroupStates
 from kafka08.observe.trees import read_commits

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from kafka08.migration.facts import GroupFacts, Offset
+from kafka08.admin.group_facts import GroupFacts, Offset
 from kafka08.migration.journal import Entry, State
 from kafka08.migration.plan import Action, Plan, differences, make_plan, verification_problems
 from kafka08.migration.proof import StoreThatCounts as Counts

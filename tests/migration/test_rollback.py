@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from kafka08.migration.facts import GroupFacts, snapshot_of
+from kafka08.admin.group_facts import GroupFacts
+from kafka08.migration.facts import snapshot_of
 from kafka08.migration.rollback import rollback_to_newest, rollback_to_snapshot, without_old
 from kafka08.observe.group import PartitionFacts
 from kafka08.observe.members import Member

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.migration.facts import GroupFacts, Offset
+from kafka08.admin.group_facts import GroupFacts, Offset
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.observe.group import PartitionFacts
 from kafka08.observe.snapshot import Owner

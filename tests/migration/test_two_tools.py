@@ -60,7 +60,7 @@ def test_a_second_tool_does_not_copy(
     """It waits for the time in which a killed tool's lock disappears, raises with the lock's path,
     and has written nothing, since a refused Create is a transaction too; the first one finishes and
     leaves no znode."""
-    monkeypatch.setattr("kafka08.migration.connections.ZkClient", on_system_clock)
+    monkeypatch.setattr("kafka08.admin.connections.ZkClient", on_system_clock)
     with connected(cluster, zk_connect) as first, connected(cluster, zk_connect) as second:
 
         def start_again() -> None:

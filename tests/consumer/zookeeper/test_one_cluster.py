@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kafka08.admin.connections import Connections
 from kafka08.errors import ConfigError
 from kafka08.groups import GroupReader
-from kafka08.migration.connections import Connections
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore

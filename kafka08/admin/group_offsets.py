@@ -5,6 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from kafka08.admin.committing import commit_to_kafka
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_facts import (
+    GroupFacts,
+    OfBoth,
+    live_refusals,
+    no_coordinator,
+    overwrite,
+    read_facts,
+    with_coordinated,
+)
+from kafka08.admin.offset_changes import ChangePlan, Target, plan_reset, plan_set
 from kafka08.client.log_offsets import offsets_before
 from kafka08.errors import (
     ConfigError,
@@ -13,12 +25,6 @@ from kafka08.errors import (
     UnsupportedForMessageFormat,
     UnsupportedVersion,
 )
-from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, OfBoth
-from kafka08.migration.plan import live_refusals, no_coordinator
-from kafka08.migration.reading import overwrite, read_facts, with_coordinated
-from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
-from kafka08.migration.writing import commit_to_kafka
 from kafka08.observe.members import read_members
 from kafka08.observe.snapshot import partitions_of
 from kafka08.structs import TopicPartition

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.admin.group_facts import GroupFacts
+from kafka08.admin.offset_files import FORM, parse, read_offsets, to_json, to_jvm_lines
 from kafka08.errors import ConfigError
-from kafka08.migration.facts import GroupFacts
-from kafka08.migration.offset_files import FORM, parse, read_offsets, to_json, to_jvm_lines
 from kafka08.observe.group import PartitionFacts
 from kafka08.structs import TopicPartition
 

@@ -12,8 +12,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka08.migration.facts import GroupFacts, OfBoth, Offset
-from kafka08.migration.plan import live_refusals, no_coordinator
+from kafka08.admin.group_facts import GroupFacts, OfBoth, Offset, live_refusals, no_coordinator
 from kafka08.observe.group import PartitionFacts
 from kafka08.structs import TopicPartition
 

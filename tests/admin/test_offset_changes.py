@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.migration.facts import GroupFacts, OfBoth, Offset
-from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
+from kafka08.admin.group_facts import GroupFacts, OfBoth, Offset
+from kafka08.admin.offset_changes import ChangePlan, Target, plan_reset, plan_set
 from kafka08.observe.group import PartitionFacts
 from kafka08.observe.members import Member
 from kafka08.structs import TopicPartition

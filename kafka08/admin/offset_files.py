@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kafka08.admin.group_facts import GroupFacts, OfBoth, Offset
 from kafka08.errors import ConfigError
-from kafka08.migration.facts import GroupFacts, OfBoth, Offset
 from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import paths
 

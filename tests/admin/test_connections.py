@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kafka08.admin.connections import Connections
 from kafka08.errors import ConsumerCoordinatorNotAvailable
-from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
 from tests.observe.test_coordinator_reader import Cluster
 
