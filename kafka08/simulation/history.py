@@ -30,7 +30,7 @@ from kafka08.structs import TopicPartition
 Final = Mapping[TopicPartition, Mapping[int, bytes]]
 
 
-class Event(NamedTuple):
+class HistoryEntry(NamedTuple):
     """One message of the sender or reader `who`."""
 
     who: str
@@ -54,14 +54,14 @@ class History:
         self._ordered = ordered
         self._copies = copies
         self._lock = threading.Lock()
-        self.acknowledgements: list[Event] = []
-        self.reads: list[Event] = []
+        self.acknowledgements: list[HistoryEntry] = []
+        self.reads: list[HistoryEntry] = []
         self._unknown: dict[TopicPartition, dict[bytes, int]] = {}
         """Each value sent, with its number in the order of the calls."""
 
     def acknowledged(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
         with self._lock:
-            self.acknowledgements.append(Event(who, tp, offset, value))
+            self.acknowledgements.append(HistoryEntry(who, tp, offset, value))
 
     def unknown(self, tp: TopicPartition, value: bytes) -> None:
         with self._lock:
@@ -80,7 +80,7 @@ class History:
 
     def record_read(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
         with self._lock:
-            self.reads.append(Event(who, tp, offset, value))
+            self.reads.append(HistoryEntry(who, tp, offset, value))
 
     def problems(self, final: Final) -> list[str]:
         """A sentence for each violation; [] for a sound history."""
@@ -94,11 +94,11 @@ class History:
             *self._invented(final),
         ]
 
-    def _in_order_of_sends(self) -> list[Event]:
+    def _in_order_of_sends(self) -> list[HistoryEntry]:
         """The acknowledgements, by the calls of `unknown` for their values. A value without such a
         call keeps its place."""
         last: dict[TopicPartition, int] = {}
-        order: list[tuple[int, int, Event]] = []
+        order: list[tuple[int, int, HistoryEntry]] = []
         for number, event in enumerate(self.acknowledgements):
             sent = self._unknown.get(event.tp, {}).get(event.value)
             if sent is None:
@@ -152,7 +152,7 @@ class History:
         ]
 
 
-def _out_of_order(events: list[Event], verb: str) -> list[str]:
+def _out_of_order(events: list[HistoryEntry], verb: str) -> list[str]:
     problems = []
     last: dict[tuple[str, TopicPartition], int] = {}
     for event in events:
@@ -163,7 +163,7 @@ def _out_of_order(events: list[Event], verb: str) -> list[str]:
     return problems
 
 
-def _skipped(reads: list[Event]) -> list[str]:
+def _skipped(reads: list[HistoryEntry]) -> list[str]:
     problems = []
     due: dict[tuple[str, TopicPartition], int] = {}
     for event in reads:

@@ -40,7 +40,7 @@ RETRY_S: Final = 1.0
 """Pause after a failure, before the next election."""
 
 
-class Event(NamedTuple):
+class ControllerEvent(NamedTuple):
     """An event with its handler. A `name` is queued at most once at a time; None: always queued."""
 
     name: str | None
@@ -178,11 +178,11 @@ class Controller:
             if name in self._waiting:
                 return
             self._waiting.add(name)
-        self._events.put(Event(name, act))
+        self._events.put(ControllerEvent(name, act))
 
     def _run(self) -> None:
         while not self._stopping:
-            event: Event = self._events.get()
+            event: ControllerEvent = self._events.get()
             # Before the handler runs: a change that comes during it must be queued again.
             if event.name is not None:
                 self._waiting.discard(event.name)

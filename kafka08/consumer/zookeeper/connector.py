@@ -39,7 +39,7 @@ from kafka08.consumer.zookeeper.member_storage import MemberStorage
 from kafka08.consumer.zookeeper.member_stream import MemberStream
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
-from kafka08.consumer.zookeeper.rebalancer import Event, OnChange, Rebalancer
+from kafka08.consumer.zookeeper.rebalancer import OnChange, RebalanceEvent, Rebalancer
 from kafka08.consumer.zookeeper.registry import GroupRegistry
 from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.consumer.zookeeper.status import ConsumerState, ConsumerStatus
@@ -341,7 +341,7 @@ class ConsumerConnector(ProcessBound):
         for stream in list(self._streams.values()):
             stream.close()
         if self._rebalancer is not None:
-            self._rebalancer.post(Event.STOP)
+            self._rebalancer.post(RebalanceEvent.STOP)
             if not self._rebalancer.join(JOIN_TIMEOUT_S):
                 logger.warning(
                     "[%s] shutdown: the rebalance in progress did not end within %d s. Its threads "
@@ -390,7 +390,7 @@ class ConsumerConnector(ProcessBound):
         if self._closing.is_set():  # a shutdown that began meanwhile has not seen all of them
             for stream in streams.values():
                 stream.close()
-            self._rebalancer.post(Event.STOP)
+            self._rebalancer.post(RebalanceEvent.STOP)
         if self.config.auto_commit_enable:
             name = f"{self.consumer_id}-autocommit"
             self._runtime.spawn(self._auto_commit, name=name)
@@ -408,8 +408,8 @@ class ConsumerConnector(ProcessBound):
             runtime=self._runtime,
             stopping=self._closing,
             note=self.config.migration_note,
-            on_change=lambda: self._post(Event.CHANGE),
-            on_release=lambda: self._post(Event.RELEASE),
+            on_change=lambda: self._post(RebalanceEvent.CHANGE),
+            on_release=lambda: self._post(RebalanceEvent.RELEASE),
         )
         store = self._member_storage(registry.id_path)
         self._storage = store
@@ -440,7 +440,7 @@ class ConsumerConnector(ProcessBound):
             OffsetStorage.of(config.offsets_storage, config.dual_commit_enabled),
             zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path, self._gate.check),
             kafka=self._kafka_store(),
-            on_order=lambda: self._post(Event.CHANGE),
+            on_order=lambda: self._post(RebalanceEvent.CHANGE),
         )
 
     def _kafka_store(self) -> KafkaOffsetStore:
@@ -514,9 +514,9 @@ class ConsumerConnector(ProcessBound):
             for stream in self._streams.values():
                 stream.pause()
         else:
-            self._post(Event.CHANGE)
+            self._post(RebalanceEvent.CHANGE)
 
-    def _post(self, event: Event) -> None:
+    def _post(self, event: RebalanceEvent) -> None:
         if self._rebalancer is not None:
             self._rebalancer.post(event)
 

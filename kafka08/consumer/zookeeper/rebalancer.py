@@ -55,7 +55,7 @@ OnChange = Callable[[list[TopicPartition]], object]
 """A callback of the user's, with the partitions that it is about."""
 
 
-class Event(enum.Enum):
+class RebalanceEvent(enum.Enum):
     CHANGE = "the session, or the group, topics or brokers, may have changed"
     RELEASE = "a partition that blocked a claim may be free"
     STOP = "the connector shuts down"
@@ -105,7 +105,7 @@ class Rebalancer:
         self._on_revoked = on_revoked
         self._on_assigned = on_assigned
         self._condition = runtime.condition()
-        self._events: set[Event] = set()
+        self._events: set[RebalanceEvent] = set()
         self._view: GroupView | None = None
         self._session_id: int | None = None
         """The session of the member's registration and of the partitions that it owns."""
@@ -115,10 +115,10 @@ class Rebalancer:
         self._task: Task | None = None
 
     def start(self) -> None:
-        self.post(Event.CHANGE)
+        self.post(RebalanceEvent.CHANGE)
         self._task = self._runtime.spawn(self._run, name=f"{self._consumer_id}_watcher_executor")
 
-    def post(self, event: Event) -> None:
+    def post(self, event: RebalanceEvent) -> None:
         """Pass an event to the thread. Never waits."""
         with self._condition:
             self._events.add(event)
@@ -158,19 +158,19 @@ class Rebalancer:
             self._first.set()
             logger.info("[%s] stopping watcher executor thread", self._consumer_id)
 
-    def _next_events(self, timeout_s: float | None) -> set[Event]:
+    def _next_events(self, timeout_s: float | None) -> set[RebalanceEvent]:
         """The events posted within a short delay; empty on timeout."""
         with self._condition:
             if self._condition.wait_for(lambda: self._events, timeout_s):
-                self._condition.wait_for(lambda: Event.STOP in self._events, GATHER_S)
+                self._condition.wait_for(lambda: RebalanceEvent.STOP in self._events, GATHER_S)
             events, self._events = self._events, set()
             return events
 
-    def _take_up(self, events: set[Event]) -> bool:
+    def _take_up(self, events: set[RebalanceEvent]) -> bool:
         """Invalidate what the events make stale; False if it is time to stop."""
-        if Event.CHANGE in events:
+        if RebalanceEvent.CHANGE in events:
             self._view = None
-        return Event.STOP not in events
+        return RebalanceEvent.STOP not in events
 
     def _settle(self) -> None:
         """Repeat attempts until one succeeds."""
@@ -189,7 +189,7 @@ class Rebalancer:
                 self._on_stall()
             if not self._take_up(self._next_events(self._config.rebalance_backoff_ms / 1000)):
                 # It was taken up here, and `_run` must see it.
-                self.post(Event.STOP)
+                self.post(RebalanceEvent.STOP)
                 return
             attempt += 1
         self._status.settled()
