@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kafka08.exporter import Watch
-from kafka08.groups import CoordinatedFacts, GroupReader
+from kafka08.groups import GroupReader
 from kafka08.observe.coordinated import CoordinatedGroup
+from kafka08.observe.snapshot import ClusterView, GroupState
 from kafka08.pages.details import group_details
 from kafka08.pages.live import Live
 from kafka08.runtime.threads import THREADS
@@ -25,9 +26,9 @@ class CoordinatorOnly(GroupReader):
     def has_zookeeper(self) -> bool:
         return True
 
-    def coordinated_facts(self, group: str) -> CoordinatedFacts:
+    def snapshot(self, group: str) -> ClusterView:
         found = CoordinatedGroup(group, Broker(1, "kafka1", 9092), "Empty", "consumer", "", ())
-        return CoordinatedFacts(found, (), {})
+        return ClusterView(0, groups={group: GroupState(coordinated=found)})
 
 
 @pytest.mark.parametrize("name", ["team/readers", ".."])
