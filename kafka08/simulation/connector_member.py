@@ -306,14 +306,17 @@ class _Use:
         """Commit if it does so by hand, and has read more than so many messages since."""
         if self._habits.by_hand and self._since_commit > least:
             self._since_commit = 0
+            current = self._current if self._random.random() < 0.5 else None
             try:
-                self._connector.commit_offsets()
-            except KafkaError:
+                self._connector.commit_offsets(None if current is None else dict([current]))
+            except (KafkaError, ValueError):  # the partition may belong to another member by now
                 self._since_commit = 1  # once more when no message comes
 
     def _forget(self, claimed: Collection[TopicPartition]) -> None:
         for tp in claimed:
             self._finished.pop(tp, None)
+        if self._current is not None and self._current[0] in claimed:
+            self._current = None  # it begins again at the committed offset
 
     def stop(self) -> None:
         connector, owned = self._connector, self._connector.assignment
