@@ -26,7 +26,6 @@ COMMON = {
     "structs",
     "clock",
     "config",
-    "deprecation",
     "assignment",
     "hashing",
     "levels",

@@ -13,7 +13,7 @@ import click
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.echo import pass_on, say
 from kafka08.cli.http_server import serve_http
-from kafka08.cli.options import Number, RenamedOption, example, interval_option, zookeeper_option
+from kafka08.cli.options import Number, example, interval_option, zookeeper_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ STOP_SECONDS = 1.0
 )
 @click.option(
     "--probe-timeout",
-    cls=RenamedOption,
-    former="--probe-patience",
     type=Number(0.1, 600.0),
     default=PROBE_TIMEOUT_SECONDS,
     show_default=True,

@@ -27,7 +27,6 @@ from kafka08.cli.options import (
     RATE,
     SECONDS_MAX,
     Number,
-    RenamedOption,
     admin_bootstrap_option,
     cluster_places,
     dry_run_option,
@@ -67,8 +66,6 @@ counts_option = click.option(
 group_json_option = json_option("One JSON object per group.")
 confirmation_option = click.option(
     "--confirmation-seconds",
-    cls=RenamedOption,
-    former="--answer-seconds",
     type=Number(0, SECONDS_MAX),
     default=60.0,
     show_default=True,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from kafka08.cli.echo import say
 from kafka08.config import load_properties, parse_overrides
 from kafka08.levels import LEVELS, Level
 from kafka08.profile import PROFILES
@@ -57,28 +56,6 @@ RATE: Final = Number(0.001, 1_000_000_000)
 """Operations per second."""
 DURATION: Final = Number(0, SECONDS_MAX, min_open=True)
 """Seconds, more than 0."""
-
-
-class RenamedOption(click.Option):
-    """An option that also works under the name `former`, which help does not show, with a warning
-    on stderr."""
-
-    def __init__(self, *names: Any, former: str, **settings: Any) -> None:
-        super().__init__(*names, **settings)
-        self._former = former
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        super().add_to_parser(parser, ctx)
-        parser.add_option(self, [self._former], dest=self._former)
-
-    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> Any:
-        if self._former in opts:
-            new = self.opts[0]
-            say(
-                f"{self._former} is renamed to {new}; the old name goes in the next release",
-            )
-            opts = {**opts, str(self.name): opts[self._former]}
-        return super().consume_value(ctx, opts)
 
 
 class NewDirectory(click.Path):

@@ -33,7 +33,6 @@ from kafka08.client.resending import ResendingConnection
 from kafka08.client.retry import RetryPolicy
 from kafka08.client.yammer_metrics import RequestMetrics
 from kafka08.consumer.fetching.fetched import Decoder, FetchedSet
-from kafka08.deprecation import renamed
 from kafka08.errors import (
     NO_ERROR,
     OffsetOutOfRange,
@@ -278,8 +277,6 @@ class SimpleConsumer(Closeable):
             if pending is None:
                 return
             fetched = pending.result()
-
-    read = renamed("SimpleConsumer.read", read_range)
 
     # -------------------------------------------------------------------------------- offsets
 

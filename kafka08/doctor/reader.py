@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kafka08.deprecation import renamed
 from kafka08.doctor.files import read_file, read_log_directory
 from kafka08.doctor.snapshot import BrokerFacts, Request, Snapshot, TopicFacts
 from kafka08.errors import KafkaError, ZooKeeperError
@@ -134,8 +133,6 @@ class SnapshotReader(Closeable):
             files=tuple(read_file(path, kind) for path, kind in self._files.items()),
             **seen,
         )
-
-    read = renamed("SnapshotReader.read", read_snapshot)
 
     # Groups
 

@@ -45,7 +45,6 @@ def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
     yield gauge("kafka08_exporter_read_time_seconds", "When it was read.", view.now_ms / 1000)
     failed = len(view.failed_requests)
     yield gauge("kafka08_exporter_failed_requests", "Requests that failed.", failed)
-    yield gauge("kafka08_exporter_unanswered", "Former name of failed_requests.", failed)
 
 
 def labels_of(tp: TopicPartition) -> Labels:

@@ -16,7 +16,6 @@ from kafka08.client.log_offsets import log_ends, log_starts, offsets_or_errors
 from kafka08.client.retry import retry
 from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
-from kafka08.deprecation import renamed_parameter
 from kafka08.errors import (
     ConfigError,
     FailedToSend,
@@ -57,7 +56,6 @@ class Probe(Closeable):
     timeout_s    a message that was not read after this time is lost
     """
 
-    @renamed_parameter("patience_s", "timeout_s")
     def __init__(
         self, bootstrap: str, topic: str, *, timeout_s: float, runtime: ClientRuntime
     ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kafka08.deprecation import renamed
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import GroupPartitionRow, Summary, group_partitions, summary_of
 from kafka08.lifecycle import Closeable
@@ -43,8 +42,6 @@ class Watch(Closeable):
         if self._reader is None:
             self._reader = ClusterReader(self._zookeeper, runtime=self._runtime)
         return self._reader.read_view()
-
-    read = renamed("Watch.read", read_view)
 
     def read_twice(self) -> list[ClusterView]:
         """Two views a second apart, for rates."""

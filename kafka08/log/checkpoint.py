@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.config import INT_MAX, LONG_MAX
-from kafka08.deprecation import renamed
 from kafka08.errors import CorruptLog
 from kafka08.log import crashpoints
 from kafka08.log.files import (
@@ -82,8 +81,6 @@ class OffsetCheckpoint:
         except CorruptLog as error:
             logger.warning("%s; %s", error, without)
             return {}
-
-    read = renamed("OffsetCheckpoint.read", read_offsets)
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace all entries. They are on disk on return; StorageError otherwise."""

@@ -27,7 +27,6 @@ from kafka08.admin.committing import commit_to_kafka
 from kafka08.admin.connections import Connections
 from kafka08.admin.group_facts import GroupFacts, live_refusals, read_facts
 from kafka08.consumer.zookeeper.offset_store import Offsets
-from kafka08.deprecation import renamed_parameter
 from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Closeable
 from kafka08.migration.commit_times import with_commit_times
@@ -78,7 +77,6 @@ class OffsetMigration(Closeable):
     confirmation_timeout_s  how long a step waits for the confirmations of live members
     """
 
-    @renamed_parameter("answer_patience_s", "confirmation_timeout_s")
     def __init__(
         self,
         zookeeper: str = "",

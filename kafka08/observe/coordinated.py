@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.deprecation import renamed_attribute
 from kafka08.errors import ProtocolError
 from kafka08.protocol import consumer_protocol
 from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, Subscription
@@ -82,8 +81,6 @@ class CoordinatedGroups:
     groups: tuple[CoordinatedGroup, ...]
     failed_requests: tuple[str, ...] = ()
     old_brokers: int = 0
-
-    unanswered = renamed_attribute("unanswered", "failed_requests")
 
 
 def group_of(described: DescribedGroup, coordinator: Broker) -> CoordinatedGroup:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kafka08.deprecation import renamed_attribute
 from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.observe.lag import UNKNOWN, Lag, lag_between
 from kafka08.observe.members import Member
@@ -50,8 +49,6 @@ class PartitionFacts:
     zookeeper_fault: str | None = field(default=None, kw_only=True)
     unreadable: str | None = field(default=None, kw_only=True)
     committed_ms: int | None = field(default=None, kw_only=True)
-
-    kafka_answered = renamed_attribute("kafka_answered", "coordinator_responded")
 
     @property
     def newest(self) -> int | None:
@@ -181,8 +178,6 @@ class GroupFacts:
     strays: tuple[str, ...] = ()
     in_zookeeper: bool = field(default=True)
 
-    unanswered = renamed_attribute("unanswered", "failed_requests")
-
     @property
     def exists(self) -> bool:
         """Whether either store knows the group."""
@@ -214,8 +209,6 @@ class CoordinatedFacts:
     partitions: tuple[PartitionFacts, ...]
     topics: Mapping[str, Collection[int]] = field(repr=False, default_factory=dict)
     failed_requests: tuple[str, ...] = ()
-
-    unanswered = renamed_attribute("unanswered", "failed_requests")
 
 
 def group_facts(snapshot: ClusterView, name: str) -> GroupFacts:

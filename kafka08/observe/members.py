@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka08.consumer.subscription import Subscription, subscription_of
-from kafka08.deprecation import renamed_attribute
 from kafka08.errors import ConfigError, ZooKeeperError
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -40,8 +39,6 @@ class Member:
     session: int
     unreadable: str = ""
     confirmed: Order | None = None
-
-    answer = renamed_attribute("answer", "confirmed")
 
     @property
     def pattern(self) -> str:

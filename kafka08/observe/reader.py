@@ -19,7 +19,6 @@ from kafka08.client.cluster import PROBE_S, SILENT_S
 from kafka08.client.coordinators import Coordinators
 from kafka08.client.message_times import message_times
 from kafka08.consumer.zookeeper.one_cluster import addresses_in_cluster
-from kafka08.deprecation import renamed
 from kafka08.errors import KafkaError, NoBrokersAvailable
 from kafka08.lifecycle import Closeable
 from kafka08.observe.group_states import GroupStates
@@ -167,8 +166,6 @@ class ClusterReader(Closeable):
             lambda offsets: self._ask_times(cluster, layout.registrations, found, offsets),
         )
         return self._snapshot(layout, began, found, groups, failed, times)
-
-    read = renamed("ClusterReader.read", read_view)
 
     def read_groups(
         self,

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kafka08.deprecation import renamed_attribute
 from kafka08.errors import KafkaError
 from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.observe.lag import UNKNOWN, Lag, lag_between
@@ -178,5 +177,3 @@ class ClusterView:
             else:
                 found[tp] = lag_between(at and at.offset, partition.start, partition.end)
         return found
-
-    unanswered = renamed_attribute("unanswered", "failed_requests")
