@@ -121,7 +121,7 @@ class Leadership:
             check_epoch(tp, current, controller_epoch)
             return decide(tp, current)
 
-        lost = self._update_known(partitions, decide_below, known, outcome)
+        lost = self._update_known(partitions, decide_below, known, outcome.states)
         todo = [tp for tp in partitions if tp not in outcome.states]
         for _ in range(MAX_ROUNDS):
             if not todo:
@@ -145,13 +145,15 @@ class Leadership:
         partitions: Collection[TopicPartition],
         decide: Decide,
         known: Mapping[TopicPartition, LeaderAndIsr],
-        outcome: Outcome,
+        states: dict[TopicPartition, LeaderAndIsr],
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The round that does not read; returns what `_write` returns. Only successful writes
-        count: a decision not to write is made again with the state that is read."""
+        count, and go to `states`: all else is tried again with the state that is read."""
         tried = Outcome()
-        decided = self._decide([tp for tp in partitions if tp in known], known, decide, tried)
-        return self._write(decided, outcome)
+        decided = self._decide([tp for tp in partitions if tp in known], known, decide, Outcome())
+        lost = self._write(decided, tried)
+        states |= tried.states
+        return lost
 
     def _decide(
         self,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from kafka08.broker.controller.leadership import Leadership
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.errors import NotAllowed
 from kafka08.zk.store import ClusterStore
 from tests.broker.controller.conftest import lose_the_next_response
 
@@ -70,6 +72,24 @@ def test_a_write_whose_reply_was_lost_counts(
         {TP: replace(decide(BEFORE), zk_version=1)} == outcome.states == store.leader_and_isr([TP])
     )
     assert {} == outcome.failures
+
+
+def test_a_write_that_succeeds_the_second_time_is_no_failure(
+    store: ClusterStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of one znode may pass; a failure that is kept would undo the election."""
+    write = store.update_leader_and_isr
+    errors = [NotAllowed("once")]
+
+    def write_later(states: Mapping[TopicPartition, LeaderAndIsr], *checks: Any) -> Any:
+        return dict.fromkeys(states, errors.pop()) if errors else write(states, *checks)
+
+    monkeypatch.setattr(store, "update_leader_and_isr", write_later)
+    decide = DECISIONS["a wider assignment"]
+    outcome = Leadership(store, 0).update(
+        [TP], lambda _, current: decide(current), EPOCH, {TP: BEFORE}
+    )
+    assert ([TP], {}) == (list(outcome.states), outcome.failures)
 
 
 def test_a_concurrent_write_of_a_leader_needs_a_new_decision(store: ClusterStore) -> None:
