@@ -8,7 +8,12 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
 from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
-from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownError
+from kafka08.errors import (
+    NotLeaderForPartition,
+    OffsetOutOfRange,
+    RequestTimeout,
+    UnknownError,
+)
 from kafka08.structs import NO_LEADER, TopicPartition
 from tests.client.fake_cluster import FakeCluster
 
@@ -88,6 +93,24 @@ def test_a_retriable_error_that_stays_is_raised(
     with pytest.raises(error, match=r"\[t,0\] at b1:9092, offset 0"):
         read(reader)
     assert VALUES == read(reader)
+
+
+def test_silent_brokers_take_the_time_of_the_backoffs(cluster: FakeCluster) -> None:
+    """Not that of a socket's timeout for each try: 150 of 30 s each were more than an hour."""
+    reader = reader_at(cluster, 0, RetryPolicy(tries=150, backoff_ms=200))
+    tries = 0
+
+    def silent(*_: object) -> None:
+        nonlocal tries
+        tries += 1
+        cluster.clock.sleep(30.0)
+        raise RequestTimeout("b1 did not respond")
+
+    cluster.refuse(TP, *[NotLeaderForPartition.code] * 200)
+    reader._cluster.refresh = silent  # type: ignore[method-assign,assignment]
+    with pytest.raises(RequestTimeout):
+        read(reader)
+    assert tries <= 2
 
 
 def test_an_offset_outside_the_log_is_raised_at_once(cluster: FakeCluster) -> None:
