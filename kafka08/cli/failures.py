@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -78,6 +79,8 @@ ADVICE: Final[dict[type[Exception], str]] = {
 """Error → advice. The first error in a chain of causes that has advice decides; a class comes
 before its base. The names of options are filled in."""
 
+as_json = False
+"""Whether the command that runs was given --json."""
 OPTIONS: Final = {"bootstrap": "--bootstrap", "zookeeper": "--zookeeper"}
 _OWN_OPTIONS: Final = "kafka08_options"
 
@@ -100,12 +103,15 @@ def fail(error: Exception) -> NoReturn:
 
 
 def report(error: Exception) -> int:
-    """Print error and advice on stderr; returns the exit code."""
-    from kafka08.cli.echo import say
+    """Print error and advice on stderr, with --json also on stdout; returns the exit code."""
+    from kafka08.cli.echo import say, show
 
     say(f"Error: {text_of(error)}")
-    if (advice := advice_for(error)) is not None:
+    advice = advice_for(error)
+    if advice is not None:
         say(f"Try: {advice}")
+    if as_json:
+        show(json.dumps({"error": text_of(error), "advice": advice}))
     return MISUSE if isinstance(error, ConfigError) else FAILED
 
 

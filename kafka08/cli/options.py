@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from kafka08.cli import failures
 from kafka08.config import load_properties, parse_overrides
 from kafka08.levels import LEVELS, Level
 from kafka08.profile import PROFILES
@@ -195,8 +196,13 @@ match_option = click.option(
 
 
 def json_option(prints: str = "JSON instead of a table.") -> Callable[[Function], Function]:
-    """--json, passed on as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help=prints)
+    """--json, passed on as `as_json`; an error that ends the command is an object, too."""
+    return click.option("--json", "as_json", is_flag=True, help=prints, callback=_note_json)
+
+
+def _note_json(_: click.Context, __: click.Parameter, value: bool) -> bool:
+    failures.as_json = value
+    return value
 
 
 rack_option = click.option(
