@@ -71,7 +71,7 @@ class Connections(Closeable):
         """The offsets topic, for many groups at once."""
         self.groups = CoordinatorReader(self.cluster, runtime)
         """Groups as their coordinators know them."""
-        self._reader = ClusterReader.over(self._store, self.cluster, runtime)
+        self._reader = ClusterReader(None, lent=(self._store, self.cluster), runtime=runtime)
 
     def read_groups(
         self, groups: Sequence[str], also: Mapping[str, Collection[TopicPartition]] = {}

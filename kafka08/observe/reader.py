@@ -54,6 +54,7 @@ class ClusterReader(Closeable):
     zookeeper   connect string of the cluster; None: groups in ZooKeeper are not read
     bootstrap   brokers to ask, of the same cluster; None: those registered in ZooKeeper.
                 ConfigError if they are not those of `zookeeper`
+    lent        connections that somebody else closes, instead of both
     store       the cluster's znodes; None without ZooKeeper
     """
 
@@ -62,16 +63,18 @@ class ClusterReader(Closeable):
         zookeeper: str | None,
         bootstrap: str | None = None,
         *,
+        lent: tuple[ClusterStore | None, ClusterClient] | None = None,
         runtime: ClientRuntime = THREADS,
     ) -> None:
-        assert zookeeper or bootstrap, "give the connect string of ZooKeeper, or brokers"
+        assert zookeeper or bootstrap or lent, "give the connect string of ZooKeeper, or brokers"
         self._runtime = runtime
         self._bootstrap = parse_bootstrap(bootstrap) if bootstrap is not None else None
-        self._cluster: ClusterClient | None = None
-        self._is_lent = False
+        self._is_lent = lent is not None
+        self.store: ClusterStore | None
+        self._cluster: ClusterClient | None
+        self.store, self._cluster = lent or (None, None)
         self._negotiates = False
         self._times = MessageTimes()
-        self.store: ClusterStore | None = None
         self._nodes: Nodes | None = None
         if zookeeper is not None:
             zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="observe", clock=runtime)
@@ -80,7 +83,7 @@ class ClusterReader(Closeable):
             if self._bootstrap is not None:
                 try:
                     self._bootstrap = addresses_in_cluster(
-                        self.store, self._bootstrap, self._new_client
+                        self.store, self._bootstrap, self._probed_client
                     )
                 except NoBrokersAvailable as error:
                     logger.warning("%s", error)  # each read that needs a broker will say so
@@ -89,20 +92,6 @@ class ClusterReader(Closeable):
                     zk.close()
                     raise
         self._groups = GroupStates(self.store, runtime)
-
-    @classmethod
-    def over(
-        cls, store: ClusterStore | None, cluster: ClusterClient, runtime: ClientRuntime
-    ) -> ClusterReader:
-        """A reader on connections that somebody else closes."""
-        reader = cls.__new__(cls)
-        reader._runtime = runtime
-        reader._bootstrap = None
-        reader._cluster = cluster
-        reader._is_lent = True
-        reader.store = store
-        reader._groups = GroupStates(store, runtime)
-        return reader
 
     @property
     def _zk(self) -> ZkClient:
@@ -287,6 +276,11 @@ class ClusterReader(Closeable):
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None
+
+    def _probed_client(self, addresses: Sequence[Address]) -> ClusterClient:
+        client = self._new_client(addresses)
+        client.find_silent(PROBE_S)
+        return client
 
     def _new_client(
         self, addresses: Sequence[Address], *, negotiates: bool = False
