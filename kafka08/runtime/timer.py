@@ -162,5 +162,10 @@ class Timer:
                 task.slot = None
                 if not self._wheel.add(task):
                     self._run(task)
-        if self._heap and self._alarm is None:
+        self._hasten_alarm()
+
+    def _hasten_alarm(self) -> None:
+        """Set the alarm for the first slot, unless it is: a call may have set it for a later one,
+        before a task with an earlier time has moved to a finer slot."""
+        if self._heap and (self._alarm is None or self._heap[0].due_ms < self._alarm_ms):
             self._set_alarm()

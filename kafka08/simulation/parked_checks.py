@@ -22,7 +22,7 @@ from kafka08.structs import TopicPartition
 CHECK_SECONDS: Final = 0.1
 CHECKS: Final = 2
 """In so many checks, one after the other, a request may be seen that could be answered."""
-OVERDUE_MS: Final = 1000.0
+OVERDUE_MS: Final = 100.0
 
 
 class ParkedChecks:

@@ -347,6 +347,9 @@ class Run:
         self.faults.repair()
         self._await_replicas()
         if self.plan.away:
+            # A tool may have leaders elected, who count the silence of followers from then on.
+            self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
+            self._await_replicas()
             self._go_on_without_one()
             self.observed.is_ending = True
             self._await_replicas()

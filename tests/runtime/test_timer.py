@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from functools import partial
 
@@ -143,3 +144,18 @@ def test_a_negative_delay_makes_no_other_task_late() -> None:
     late = {due_ms: at - max(due_ms, 1450) for due_ms, at in ran.items()}
     assert 10 == len(late)
     assert all(-0.01 <= by <= 2.01 for by in late.values()), late
+
+
+def test_a_call_that_adds_a_late_task_delays_none_of_its_slot() -> None:
+    """Of two tasks of one coarse slot the first adds one for much later, before the second has
+    moved to a finer slot: the second runs in time."""
+    runtime = FakeRuntime()
+    timer = Timer(runtime)
+    ran: list[int] = []
+    begin_ms = 800 - math.ceil(runtime.now * 1000) % 400  # of a slot of 400 ms
+    timer.add(begin_ms, lambda: timer.add(5000, lambda: None))
+    timer.add(begin_ms + 50, partial(ran.append, 50))
+    runtime.advance((begin_ms + 40) / 1000)
+    assert [] == ran
+    runtime.advance(0.015)
+    assert [50] == ran

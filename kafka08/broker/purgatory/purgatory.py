@@ -88,14 +88,17 @@ class TimeoutQueue:
             self.alarm = None
 
     def _ring(self) -> None:
-        self.alarm = None
+        # The alarm counts as set meanwhile: a completed operation may bring the next one, which is
+        # due after those that wait already.
         now = self._monotonic() * 1000
-        while self.due and next(iter(self.due.values())) <= now:
-            self._time_out(next(iter(self.due)))
-        # A completed operation may have brought the next one, and that the alarm.
-        if self.due and self.alarm is None:
-            first = next(iter(self.due.values()))
-            self.alarm = self._timer.add(max(0.0, first - now), self._ring)
+        try:
+            while self.due and next(iter(self.due.values())) <= now:
+                self._time_out(next(iter(self.due)))
+        finally:
+            self.alarm = None
+            if self.due:
+                first = next(iter(self.due.values()))
+                self.alarm = self._timer.add(max(0.0, first - now), self._ring)
 
 
 class Purgatory:

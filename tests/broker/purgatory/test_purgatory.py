@@ -243,3 +243,25 @@ def test_a_check_that_fails_completes_its_operation_alone(
     assert 2 == purgatory.check_and_complete_all(["a"])
     assert [1, 1] == [broken.finished, other.finished]
     assert "while checking a delayed operation" in caplog.text
+
+
+def test_a_timeout_that_brings_another_wait_delays_none() -> None:
+    """The response to a request that timed out may bring the client's next one, with the same
+    timeout: others that were parked in between time out when they are due."""
+    runtime, purgatory = setup()
+    between, following = Note(), Note()
+
+    class Brings(Note):
+        def complete(self) -> None:
+            super().complete()
+            purgatory.add(following, ["a"], 100)
+
+    purgatory.add(Brings(), ["a"], 100)
+    runtime.advance(0.05)
+    purgatory.add(between, ["b"], 100)
+    runtime.advance(0.098)
+    assert (0, 0) == (between.finished, following.finished)
+    runtime.advance(0.005)
+    assert (1, 0) == (between.finished, following.finished)
+    runtime.advance(0.06)
+    assert 1 == following.finished
