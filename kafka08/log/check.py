@@ -297,11 +297,16 @@ def _size_problems(path: Path, content: bytes, entry_bytes: int) -> Iterator[Pro
         yield Problem(path, len(content), f"not a multiple of {entry_bytes} bytes")
 
 
-def _entry_places(content: bytes, entry_bytes: int) -> range:
-    """The start positions of an index's entries, up to the zeros at its end."""
-    used = len(content.rstrip(b"\0"))
-    used += -used % entry_bytes
-    return range(0, min(used, len(content) - entry_bytes + 1), entry_bytes)
+def _entry_places(content: bytes, entry_bytes: int) -> Iterator[int]:
+    """The start positions of an index's whole entries, up to the zeros at its end. Of zeros in
+    front of others only the first entry: the size of an index is that of a full one."""
+    whole = content[: len(content) // entry_bytes * entry_bytes]
+    zeros, before = bytes(entry_bytes), b""
+    for at in range(0, len(whole.rstrip(b"\0")), entry_bytes):
+        entry = whole[at : at + entry_bytes]
+        if entry != zeros or before != zeros:
+            yield at
+        before = entry
 
 
 def _wrapper_problem(wrapper: memoryview) -> str | None:

@@ -111,7 +111,7 @@ def test_an_entry_point_names_its_extra(tmp_path: Path, library: str) -> None:
     """The command without click, and a broker without gevent, name their extras. The plain install
     has neither."""
     (tmp_path / "b.properties").write_text("broker.id=1\nzookeeper.connect=h:1\n")
-    module, extra = {"click": ("cli", "cli"), "gevent": ("broker.main", "broker")}[library]
+    module, extra = {"click": ("cli", "cli"), "gevent": ("broker.process.main", "broker")}[library]
     program = (
         f"import sys; sys.modules[{library!r}] = None\n"
         f"sys.argv[1:] = ['b.properties']\n"

@@ -182,3 +182,11 @@ def test_half_an_index_entry_is_found(log: Log) -> None:
     with segment(log, 0, "index").open("ab") as file:
         file.write(b"\0")
     assert ["not a multiple of 8 bytes"] == texts(log)
+
+
+@pytest.mark.parametrize("tail", [b"abc", b"abcdefgh"], ids=["half an entry", "an entry"])
+def test_zeros_in_front_of_a_damaged_end_are_one_problem(log: Log, tail: bytes) -> None:
+    """A full index has 10 MB of zeros for the messages to come."""
+    with segment(log, 3, "index").open("ab") as index:
+        index.write(bytes(80_000) + tail)
+    assert 3 >= len(check_log(log.directory)) > 0
