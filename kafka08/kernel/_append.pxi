@@ -36,19 +36,10 @@ cdef class LeaderState:
         return enough_in_sync(self, <SegmentTail?>self.log.active_segment)
 
     def maybe_raise_high_watermark(self):
-        cdef int64_t log_end_offset = (<SegmentTail?>self.log.active_segment).end_offset
-        cdef int64_t lowest = min(log_end_offset, self.high_watermark_max)
-        cdef FollowerReplica follower
-        if len(self.maximal_isr) > 1:
-            for broker_id in self.maximal_isr:
-                found = self.followers.get(broker_id)
-                if found is not None:
-                    follower = <FollowerReplica?>found
-                    lowest = min(lowest, follower.log_end_offset)
-        if lowest <= self.high_watermark:
-            return False
-        self.high_watermark = lowest
-        return True
+        return raise_high_watermark(self, <SegmentTail?>self.log.active_segment)
+
+    def set_high_watermark(self, int64_t wanted):
+        put_high_watermark(self, <SegmentTail?>self.log.active_segment, wanted)
 
     def record_follower_fetch(self, int32_t broker_id, int64_t offset, double now):
         cdef FollowerReplica follower = <FollowerReplica?>self.followers[broker_id]
@@ -94,6 +85,25 @@ def record_fetches(list partitions, list offsets, int32_t broker_id, double now)
         if broker_id not in partition.isr:
             outside.append(partition)
     return moved, raised, outside
+
+
+cdef bint raise_high_watermark(LeaderState partition, SegmentTail tail) except -1:
+    cdef int64_t lowest = min(tail.end_offset, partition.high_watermark_max)
+    cdef FollowerReplica follower
+    if len(partition.maximal_isr) > 1:
+        for broker_id in partition.maximal_isr:
+            found = partition.followers.get(broker_id)
+            if found is not None:
+                follower = <FollowerReplica?>found
+                lowest = min(lowest, follower.log_end_offset)
+    if lowest <= partition.high_watermark:
+        return False
+    partition.high_watermark = lowest
+    return True
+
+
+cdef inline void put_high_watermark(LeaderState partition, SegmentTail tail, int64_t wanted):
+    partition.high_watermark = min(tail.end_offset, wanted)
 
 
 cdef inline bint enough_in_sync(LeaderState partition, SegmentTail tail):
@@ -240,11 +250,10 @@ cdef int append_at(
     partition.messages_in += end_offset - place.base_offset
     partition.bytes_in += place.size
     partition.produce_requests += 1
-    if len(partition.maximal_isr) > 1:
-        if partition.high_watermark >= place.base_offset:
-            (<object>partition).maybe_raise_high_watermark()
-    elif end_offset > partition.high_watermark:
-        partition.high_watermark = end_offset
+    if len(partition.maximal_isr) <= 1:
+        raise_high_watermark(partition, tail)
+    elif partition.high_watermark >= place.base_offset:
+        (<object>partition).maybe_raise_high_watermark()
     return 0
 
 

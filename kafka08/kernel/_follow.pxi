@@ -59,7 +59,7 @@ cdef bint take_fetched(
             return False
         if tail.index_is_due:
             due.append(tail)
-    partition.high_watermark = min(tail.end_offset, high_watermark)
+    put_high_watermark(partition, tail, high_watermark)
     item.expected_bytes = size
     item.lag = high_watermark - tail.end_offset if high_watermark > tail.end_offset else 0
     return True

@@ -138,7 +138,9 @@ class LeaderState:
     is_leader                False: nothing is appended
     is_internal              True: Produce requests append nothing
     is_queued                True: others wait to be appended, so nothing else is
-    high_watermark           consumers may read the messages below it
+    high_watermark           consumers may read the messages below it. 0 <= HW <= LEO. Only
+                             `maybe_raise_high_watermark` (as the leader: all in-sync replicas have
+                             everything below it) and `set_high_watermark` change it
     high_watermark_max       it does not rise above this: an fsync is under way from here on
     messages_in, bytes_in    counts of all appends, in the bytes of the producers
     bytes_out                count of all reads by consumers
@@ -185,6 +187,11 @@ class LeaderState:
             return False
         self.high_watermark = lowest
         return True
+
+    def set_high_watermark(self, wanted: int) -> None:
+        """HW := `wanted`, but not above the log end, so it may fall: to what a follower's leader
+        says, to a checkpoint, or to the end of a truncated log."""
+        self.high_watermark = min(self.log.active_segment.end_offset, wanted)
 
     def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
         """A follower, one of `followers`, fetched at `offset`, so it has everything before. True if
@@ -464,11 +471,9 @@ def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> 
         partition.messages_in += tail.end_offset - base_offset
         partition.bytes_in += len(data)
         partition.produce_requests += 1
-        if len(partition.maximal_isr) > 1:
-            if partition.high_watermark >= base_offset:
-                partition.maybe_raise_high_watermark()
-        elif tail.end_offset > partition.high_watermark:
-            partition.high_watermark = tail.end_offset
+        # With others in the ISR, a HW below this set waits for them, not for this append.
+        if len(partition.maximal_isr) <= 1 or partition.high_watermark >= base_offset:
+            partition.maybe_raise_high_watermark()
     return base_offset
 
 

@@ -111,7 +111,7 @@ def _take(
             return False
         if tail.index_is_due:
             due.append(tail)
-    partition.high_watermark = min(tail.end_offset, high_watermark)
+    partition.set_high_watermark(high_watermark)
     item.expected_bytes = len(data)
     item.lag = max(0, high_watermark - tail.end_offset)
     return True

@@ -78,16 +78,8 @@ def an_index(kernel: ModuleType, view: Any, **fields: Any) -> Any:
 
 
 def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
-    """A partition whose log ends with `tail`; `raised` counts the calls that move its HW."""
-
-    class Leader(kernel.LeaderState):  # type: ignore[misc, name-defined]
-        raised = 0
-
-        def maybe_raise_high_watermark(self) -> bool:
-            self.raised += 1
-            return True
-
-    leader = Leader()
+    """A partition whose log ends with `tail`."""
+    leader = kernel.LeaderState()
     values: dict[str, Any] = {
         "log": None if tail is None else SimpleNamespace(active_segment=tail),
         "topic_partition": "t-0",

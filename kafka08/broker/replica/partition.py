@@ -164,7 +164,7 @@ class Partition(LeaderState):
         assert self.log is None, f"{self} has its log already"
         self.log = log
         lowest = log.log_start_offset  # a lost checkpoint must not ask for deleted messages
-        self.high_watermark = min(max(checkpointed_high_watermark, lowest), log.log_end_offset)
+        self.set_high_watermark(max(checkpointed_high_watermark, lowest))
 
     def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Become the leader. Followers' positions are unknown until they fetch. True if this raised
@@ -281,10 +281,7 @@ class Partition(LeaderState):
         log = self.check_append(required_acks)
         info = log.append(message_set, now_ms, max_unpacked_bytes=max_unpacked_bytes)
         self.count_in(info.count, len(message_set))
-        if len(self.maximal_isr) > 1:
-            self.maybe_raise_high_watermark()
-        elif info.last_offset >= self.high_watermark:
-            self.high_watermark = info.last_offset + 1
+        self.maybe_raise_high_watermark()
         return info
 
     def count_in(self, count: int, size: int) -> None:
@@ -434,7 +431,7 @@ class Partition(LeaderState):
         assert not self.is_leader, f"{self} appends as a follower"
         info = self.log.append_as_follower(message_set, flush=False)
         # 0.8: it may fall, while a new leader does not know the HW of the old one yet.
-        self.high_watermark = min(self.log.log_end_offset, leader_high_watermark)
+        self.set_high_watermark(leader_high_watermark)
         return info
 
     # Reading

@@ -304,5 +304,4 @@ class FollowerTruncation:
 def _clamp(followed: PartitionFetchState) -> None:
     """The log was truncated or restarted: lower the HW to its end."""
     followed.settle()
-    partition = followed.partition
-    partition.high_watermark = min(partition.high_watermark, followed.position)
+    followed.partition.set_high_watermark(followed.partition.high_watermark)
