@@ -66,7 +66,9 @@ class CalmChecks:
     def check_without(self, away: SimBroker, before: Mapping[TopicPartition, LeaderAndIsr]) -> None:
         """Rule 1, of a broker that has just been killed or suspended. `before`: the states then."""
         remaining = [
-            tp for tp, state in before.items() if away.id in state.isr and len(state.isr) > 1
+            tp
+            for tp, state in before.items()
+            if away.id in state.isr and len(state.isr) > 1 and self._knows(state.leader, tp)
         ]
         session = int(self._plan.broker_properties["zookeeper.session.timeout.ms"]) / 1000
         lag = int(self._plan.broker_properties["replica.lag.time.max.ms"]) / 1000
@@ -77,6 +79,12 @@ class CalmChecks:
         )
         self._await_none(lambda: self._led(away, remaining), session + SLACK_SECONDS)
         self._check_progress(away)
+
+    def _knows(self, leader: int, tp: TopicPartition) -> bool:
+        """Whether a leader knows that it is: one that has just started may hear of it late."""
+        [broker] = [one for one in self._brokers if one.id == leader]
+        partition = broker.partition(tp)
+        return partition is not None and partition.is_leader
 
     def _followed(self, away: SimBroker, partitions: Sequence[TopicPartition]) -> str:
         for tp in partitions:
