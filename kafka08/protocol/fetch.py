@@ -125,11 +125,59 @@ FRAME_HEADER: Final = struct.Struct(">iii")
 """Frame size, correlation id, topic count."""
 THROTTLED_FRAME_HEADER: Final = struct.Struct(">iiii")
 """Version 1 and above: frame size, correlation id, throttle time, topic count."""
+CORRELATION_BYTES: Final = 4
+THROTTLED_BYTES: Final = 8
 NO_THROTTLE_MS: Final = 0
 NAME_SIZE: Final = struct.Struct(">h")
 PARTITION_COUNT: Final = struct.Struct(">i")
 PARTITION_HEADER: Final = struct.Struct(">ihqi")
 """Partition, error code, high watermark, set size."""
+
+
+HighWatermarks = dict[str, dict[int, int]]
+"""topic → partition → high watermark."""
+
+
+def read_news(
+    payload: memoryview, version: int, seen: HighWatermarks
+) -> list[tuple[str, FetchPartitionResponse]]:
+    """What the payload of a FetchResponse says of partitions with messages, an error, or another
+    high watermark than in `seen`, which gets it. Of thousands of partitions few have news, and
+    objects for the others would take most of a consumer's time. ProtocolError."""
+    try:
+        return _read_news(payload, CORRELATION_BYTES if version == 0 else THROTTLED_BYTES, seen)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise ProtocolError(f"FetchResponse: {error}") from error
+
+
+def _read_news(
+    payload: memoryview, at: int, seen: HighWatermarks
+) -> list[tuple[str, FetchPartitionResponse]]:
+    found = []
+    unpack, header_bytes, length = PARTITION_HEADER.unpack_from, PARTITION_HEADER.size, len(payload)
+    (topics,) = PARTITION_COUNT.unpack_from(payload, at)
+    at += PARTITION_COUNT.size
+    for _ in range(topics):
+        (size,) = NAME_SIZE.unpack_from(payload, at)
+        at += NAME_SIZE.size
+        topic = str(payload[at : at + max(0, size)], "utf-8")
+        at += max(0, size)
+        (partitions,) = PARTITION_COUNT.unpack_from(payload, at)
+        at += PARTITION_COUNT.size
+        marks = seen.setdefault(topic, {})
+        for _ in range(partitions):
+            partition, error_code, high_watermark, size = unpack(payload, at)
+            at += header_bytes
+            if size or error_code or marks.get(partition) != high_watermark:
+                marks[partition] = high_watermark
+                data = payload[at : at + max(0, size)]
+                at += max(0, size)
+                found.append(
+                    (topic, FetchPartitionResponse(partition, error_code, high_watermark, data))
+                )
+    if at != length:
+        raise ProtocolError(f"FetchResponse: {length} bytes, but its parts have {at}")
+    return found
 
 
 def response_pieces(

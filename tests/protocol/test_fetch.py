@@ -13,9 +13,12 @@ from kafka08.errors import ProtocolError
 from kafka08.protocol import codec
 from kafka08.protocol.fetch import (
     FetchPartitionResponse,
+    FetchRequest,
     FetchResponse,
     FetchTopicResponse,
+    HighWatermarks,
     PartitionData,
+    read_news,
     response_pieces,
 )
 
@@ -99,3 +102,57 @@ def test_null_instead_of_messages_is_read_as_none() -> None:
     body[-4:] = b"\xff" * 4
     decoded, _ = codec.decode_body(FetchResponse, bytes(body))
     assert decoded == FetchResponse([FetchTopicResponse("t", parts)])
+
+
+def encoded(version: int, parts: list[tuple[str, FetchPartitionResponse]]) -> memoryview:
+    response = FetchResponse([FetchTopicResponse(topic, [part]) for topic, part in parts])
+    return memoryview(codec.encode_response(response, 7, version))[4:]
+
+
+@given(version=st.sampled_from([0, 1, 2, 3]), topics=topics)
+def test_the_first_response_is_all_news(
+    version: int, topics: list[tuple[str, list[PartitionData[Slice]]]]
+) -> None:
+    """Without a former response every part is news, as codec.decode_response reads it."""
+    parts = [
+        (topic, FetchPartitionResponse(n, data.error_code, 5, b"x" * data.partition))
+        for topic, some in topics
+        for n, data in enumerate(some)
+        if topic not in {other for other, _ in topics[: topics.index((topic, some))]}
+    ]
+    payload = encoded(version, parts)
+    decoded = codec.decode_response(FetchRequest, payload, version)[1]
+    assert isinstance(decoded, FetchResponse)
+    assert read_news(payload, version, {}) == [
+        (topic.topic, part) for topic in decoded.topics for part in topic.partitions
+    ]
+
+
+def test_what_the_last_response_said_is_no_news() -> None:
+    """Of many partitions only those with messages, an error or another high watermark are read."""
+    seen: HighWatermarks = {}
+
+    def news(changed: dict[int, FetchPartitionResponse]) -> list[int]:
+        idle = {n: FetchPartitionResponse(n, 0, 5, b"") for n in range(1000)}
+        parts = [("t", part) for part in (idle | changed).values()]
+        return [part.partition for _, part in read_news(encoded(2, parts), 2, seen)]
+
+    assert news({}) == [*range(1000)]
+    assert news({}) == []
+    assert news({3: FetchPartitionResponse(3, 0, 6, b"")}) == [3]
+    assert news({9: FetchPartitionResponse(9, 0, 5, b"x")}) == [3, 9]
+    assert news({9: FetchPartitionResponse(9, 6, -1, b"")}) == [9]
+    assert news({9: FetchPartitionResponse(9, 6, -1, b"")}) == [9]
+    assert news({}) == [9]
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_cut_response_has_no_news(version: int) -> None:
+    """A response that ends early, or goes on after its end, is refused."""
+    part = FetchPartitionResponse(1, 0, 5, b"messages")
+    payload = bytes(encoded(version, [("t", part), ("u", part)]))
+    for end in range(4, len(payload)):
+        with pytest.raises(ProtocolError):
+            read_news(memoryview(payload[:end]), version, {})
+    with pytest.raises(ProtocolError):
+        read_news(memoryview(payload + b"x"), version, {})

@@ -27,7 +27,6 @@ from typing import Final, NamedTuple
 from kafka08 import kernel
 from kafka08.client.requests import (
     fetch_request,
-    fetch_results,
     offsets_request,
     offsets_results,
 )
@@ -54,7 +53,8 @@ from kafka08.protocol.fetch import (
     MAGIC_1_VERSION,
     FetchPartitionResponse,
     FetchRequest,
-    FetchResponse,
+    HighWatermarks,
+    read_news,
 )
 from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsResponse
 from kafka08.runtime import ClientRuntime, Task
@@ -169,6 +169,10 @@ class PartitionFetcher:
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
         self._asked: Positions = {}
         """The content of the request in flight, or of the last request."""
+        self._seen: HighWatermarks = {}
+        """The high watermarks of the last response, if it was for the same partitions."""
+        self._with_messages: list[OwnedPartition] = []
+        """Partitions of which it had messages."""
         self._asked_at = 0.0
         self._wait_s = 0.0
         """How long the broker may delay that response."""
@@ -348,6 +352,10 @@ class PartitionFetcher:
                 version=self._version,
             )
         )
+        if wanted.keys() != self._asked.keys() or any(
+            asked.partition is not self._asked[tp].partition for tp, asked in wanted.items()
+        ):
+            self._seen = {}  # each of them is to get its high watermark
         self._asked = wanted
         self._asked_at = self._runtime.monotonic()
         self._wait_s = wait_ms / 1000
@@ -357,25 +365,35 @@ class PartitionFetcher:
         request is sent before that, but after the CRC checks: the walk over a set that finds the
         offset to ask for takes more than half of their time, and would be made twice."""
         asked = self._asked
-        response = self._connection.read_response()
-        assert isinstance(response, FetchResponse)
+        payload = self._connection.read_payload()
+        try:
+            news = read_news(payload, self._version, self._seen)
+        except ProtocolError as error:
+            self._connection.close()
+            raise ProtocolError(f"from {self._connection}: {error}") from error
+        for partition in self._with_messages:
+            partition.may_have_more = False
+        self._with_messages = []
         chunks: dict[OwnedPartition, Chunk] = {}
         out_of_range = []
         lost: dict[OwnedPartition, KafkaError] = {}
-        results = fetch_results(response)
-        self._slow_down(results.values())
-        for tp, result in results.items():
+        self._slow_down([result for _, result in news])
+        for topic, result in news:
+            tp = TopicPartition(topic, result.partition)
             if tp not in asked:
                 raise ProtocolError(f"{self._connection} sent {tp}, which was not requested")
             partition, offset, size = asked[tp]
             if not self._is_wanted(partition, offset):
+                self._seen[topic].pop(result.partition, None)  # its high watermark is news again
                 continue
             error = error_for(result.error_code)
             if error is None:
                 partition.high_watermark = result.high_watermark
                 if partition.outage.error is not None:
                     partition.outage.end()
-                partition.may_have_more = len(result.message_set) > 0
+                if len(result.message_set):
+                    partition.may_have_more = True
+                    self._with_messages.append(partition)
                 chunk = self._chunk(partition, offset, size, result)
                 if chunk is not None:
                     chunks[partition] = chunk
@@ -516,6 +534,8 @@ class PartitionFetcher:
     def _lose(self, partitions: Mapping[OwnedPartition, KafkaError]) -> None:
         """Return those that it still has, each once."""
         now = self._runtime.monotonic()
+        if partitions:
+            self._seen = {}  # the first response after an outage ends it, whatever it says
         with self._condition:
             lost = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
             for partition in lost:

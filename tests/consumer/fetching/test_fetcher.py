@@ -618,3 +618,28 @@ def test_a_message_larger_than_the_part_of_an_idle_partition(
     assert bench.read() == [b"x" * 1000]
     assert [sizes_of(request)[1] for request in requests_of(bench)] == [750, 2000]
     assert first.fetch_bytes == second.fetch_bytes == 2000
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_silent_responses_say_what_the_last_one_said(is_moved: bool) -> None:
+    """A partition whose response repeats the last one keeps its high watermark; after an outage, or
+    when its position was moved meanwhile, it gets it all the same."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"a")
+    partition, idle = bench.own(TP0, 0), bench.own(TP1, 0)
+    bench.rounds(2)
+    assert (partition.high_watermark, idle.high_watermark) == (1, 0)
+    if is_moved:
+        bench.fetcher._ask(bench.fetcher._choose())
+        assert bench.stream.reset(partition, 1, 0)
+        partition.high_watermark = NO_OFFSET
+        bench.rounds(2)
+        assert partition.high_watermark == 1
+        return
+    error = KafkaError("lost")
+    bench.fetcher._lose({idle: error})
+    assert bench.lost == [idle]
+    assert idle.outage.error is error
+    bench.fetcher.add([idle])
+    bench.rounds(1)
+    assert idle.outage.error is None
