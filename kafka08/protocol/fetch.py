@@ -141,9 +141,9 @@ HighWatermarks = dict[str, dict[int, int]]
 def read_news(
     payload: memoryview, version: int, seen: HighWatermarks
 ) -> list[tuple[str, FetchPartitionResponse]]:
-    """What the payload of a FetchResponse says of partitions with messages, an error, or another
-    high watermark than in `seen`, which gets it. Of thousands of partitions few have news, and
-    objects for the others would take most of a consumer's time. ProtocolError."""
+    """Read the parts of a FetchResponse's payload that have messages, an error, or another high
+    watermark than `seen`, which gets it. Of thousands of partitions few have news, and objects for
+    the others would take most of a consumer's time. ProtocolError."""
     try:
         return _read_news(payload, CORRELATION_BYTES if version == 0 else THROTTLED_BYTES, seen)
     except (struct.error, UnicodeDecodeError) as error:

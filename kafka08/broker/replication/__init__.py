@@ -2,7 +2,7 @@
 
 replica_manager             all partitions of this broker, and what the controller says of them
 replica_fetcher_manager     which partitions are fetched from which leader
-replica_fetcher             one greenlet that fetches from one leader; fetch_frame is its request
+replica_fetcher             one greenlet that fetches from one leader
 follower_truncation         where a follower's log and its leader's part: log_comparison (pure)
 isr_changes                 changes of the ISR on their way to ZooKeeper; isr_change_notifications
 high_watermark_checkpoints  `replication-offset-checkpoint` of each log directory

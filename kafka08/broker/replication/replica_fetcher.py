@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Final
 from kafka08 import kernel
 from kafka08.broker.cluster.inter_broker import inter_broker
 from kafka08.broker.replica.partition import Partition
-from kafka08.broker.replication.fetch_frame import FetchFrame
 from kafka08.broker.replication.follower_truncation import FollowerTruncation
 from kafka08.broker.replication.grouped_errors import GroupedErrors
 from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
@@ -54,6 +53,7 @@ from kafka08.protocol.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from kafka08.protocol.fetch_frame import FetchFrame
 from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.offsets import (
     OffsetsPartition,
@@ -139,7 +139,7 @@ class ReplicaFetcher:
         self._followed: dict[TopicPartition, PartitionFetchState] = {}
         self._changed = runtime.event()
         self._stopped = False
-        self._frame: FetchFrame | None = None
+        self._frame: FetchFrame[PartitionFetchState] | None = None
         self._framed: tuple[list[TopicPartition], int] = ([], 0)
         """The partitions and the wait of `_frame`."""
         self._moved: list[TopicPartition] = []
@@ -368,7 +368,7 @@ class ReplicaFetcher:
 
     def _frame_of(
         self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
-    ) -> FetchFrame:
+    ) -> FetchFrame[PartitionFetchState]:
         """The frame of a request for these: the last one with changed offsets and sizes, if that
         was for the same partitions."""
         names, frame = list(wanted), self._frame
@@ -379,7 +379,8 @@ class ReplicaFetcher:
             self._framed = names, wait_ms
         else:
             for tp in self._moved:
-                frame.put(wanted[tp])
+                followed = wanted[tp]
+                frame.put(followed, followed.position, followed.max_bytes)
         self._moved = []
         return frame
 

@@ -34,7 +34,7 @@ from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetching.fetch_settings import NO_RESET, SMALLEST, FetchOptions
 from kafka08.consumer.fetching.fetched import FetchedSet
-from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
+from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition, Sink
 from kafka08.errors import (
     ClientError,
     InvalidMessage,
@@ -56,6 +56,7 @@ from kafka08.protocol.fetch import (
     HighWatermarks,
     read_news,
 )
+from kafka08.protocol.fetch_frame import FetchFrame
 from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsResponse
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, TopicPartition
@@ -111,6 +112,14 @@ Positions = dict[TopicPartition, Asked]
 """The content of a request."""
 
 
+class Repeatable(NamedTuple):
+    """A request that would be the same for the same positions, while none has messages."""
+
+    version: int
+    wanted: list[tuple[OwnedPartition, int]]
+    chosen: Positions
+
+
 def response_bytes_max(config: FetchOptions) -> int:
     """The largest response that the configuration allows: the sum of all requested sizes."""
     messages = max(
@@ -164,6 +173,9 @@ class PartitionFetcher:
         self._config = config
         self._on_lost = on_lost
         self._led_by = led_by
+        self._bytes_max_of_all = (
+            INT_MAX if config.fetch_max_bytes is None else config.fetch_max_bytes
+        )
         self._bytes_max = max(FETCH_BYTES_MAX, config.fetch_message_max_bytes)
         self._condition = runtime.condition()
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
@@ -171,8 +183,12 @@ class PartitionFetcher:
         """The content of the request in flight, or of the last request."""
         self._seen: HighWatermarks = {}
         """The high watermarks of the last response, if it was for the same partitions."""
+        self._frame: FetchFrame[OwnedPartition] | None = None
+        self._framed: tuple[list[OwnedPartition], int, int] = ([], 0, 0)
+        """The partitions, the wait and the version of `_frame`."""
         self._with_messages: list[OwnedPartition] = []
         """Partitions of which it had messages."""
+        self._repeatable: Repeatable | None = None
         self._asked_at = 0.0
         self._wait_s = 0.0
         """How long the broker may delay that response."""
@@ -273,44 +289,68 @@ class PartitionFetcher:
 
     def _choose(self) -> Positions:
         """The partitions of the next request with their offsets: those whose streams have room."""
+        chosen = []
+        has_room: dict[Sink, bool] = {}
         with self._condition:
-            return self._in_turn(
-                (p, p.fetch_offset)
-                for p in list(self._partitions.values())
-                if p.fetch_offset != NO_OFFSET and p.may_be_fetched
-            )
+            for partition in self._partitions.values():
+                offset = partition.fetch_offset
+                if partition.revoked or partition.held or offset == NO_OFFSET:
+                    continue
+                sink = partition.sink
+                if sink not in has_room:
+                    has_room[sink] = sink.has_room
+                if has_room[sink]:
+                    chosen.append((partition, offset))
+            return self._in_turn(chosen)
 
     def _choose_ahead(self, chunks: Mapping[OwnedPartition, Chunk]) -> Positions:
         """The positions after `chunks`, which are still to be handed over. Empty unless all readers
         wait and all partitions can be requested: the broker may delay a request for some of them,
         and the others would wait for its response."""
         with self._condition:
-            partitions = list(self._partitions.values())
-            held = any(chunk.hold for chunk in chunks.values())
-            if held or not all(p.may_be_fetched and p.sink.is_waited_for for p in partitions):
+            if any(chunk.hold for chunk in chunks.values()):
                 return {}
-            positions = [
-                (p, chunks[p].next_offset if p in chunks else p.fetch_offset) for p in partitions
-            ]
-            if any(offset == NO_OFFSET for _, offset in positions):
-                return {}  # the log's start must be known first, with no request in flight
+            positions = []
+            sinks = set()
+            for partition in self._partitions.values():
+                offset = partition.fetch_offset
+                if partition.revoked or partition.held or offset == NO_OFFSET:
+                    return {}  # a log's start must be found first, with no request in flight
+                sinks.add(partition.sink)
+                positions.append((partition, offset))
+            if not all(sink.has_room and sink.is_waited_for for sink in sinks):
+                return {}
+            if chunks:
+                positions = [
+                    (p, chunks[p].next_offset if p in chunks else offset) for p, offset in positions
+                ]
             return self._in_turn(positions)
 
-    def _in_turn(self, positions: Iterable[tuple[OwnedPartition, int]]) -> Positions:
+    def _in_turn(self, wanted: list[tuple[OwnedPartition, int]]) -> Positions:
         """A request for them. If a response for all could be too large, those whose last one was
         empty get half of it, in equal parts, and the others the rest in turn: with requests for
         some partitions alone, the others would wait for each response of idle ones."""
-        wanted = list(positions)
+        former = self._repeatable
+        if (
+            former is not None
+            and not self._with_messages
+            and former.version == self._version
+            and former.wanted == wanted
+        ):
+            return former.chosen
+        self._repeatable = None
         size = sum([partition.fetch_bytes for partition, _ in wanted])
         # A response with a limit of its own can be for all.
         if size <= REQUEST_BYTES_MAX or self._version >= LIMITED_VERSION:
-            return {p.topic_partition: Asked(p, offset, p.fetch_bytes) for p, offset in wanted}
+            chosen = {p.topic_partition: Asked(p, at, p.fetch_bytes) for p, at in wanted}
+            self._repeatable = Repeatable(self._version, wanted, chosen)
+            return chosen
         most = max(1, REQUEST_BYTES_MAX // 2 // IDLE_BYTES_MIN)
         is_whole = len(wanted) <= most
         del wanted[most:]
         least = REQUEST_BYTES_MAX // 2 // len(wanted)
         left = REQUEST_BYTES_MAX - least * len(wanted)
-        chosen: Positions = {}
+        chosen = {}
         in_full: Positions = {}
         is_fair = True
         for partition, offset in wanted:
@@ -332,6 +372,8 @@ class PartitionFetcher:
         if not is_whole or not is_fair:
             for tp in in_full if is_whole else chosen:
                 self._partitions[tp] = self._partitions.pop(tp)
+        elif not in_full:
+            self._repeatable = Repeatable(self._version, wanted, chosen)
         return chosen
 
     def _ask(self, wanted: Positions) -> None:
@@ -339,26 +381,44 @@ class PartitionFetcher:
         if not wanted:
             return
         wait_ms = self._config.fetch_wait_max_ms
-        if any(p.topic_partition not in wanted for p in self._current()):
+        if len(self._current()) > len(wanted):
             wait_ms = min(wait_ms, PARTIAL_WAIT_MS)
-        self._connection.write(
-            fetch_request(
-                {tp: (offset, size) for tp, (_, offset, size) in wanted.items()},
-                max_wait_ms=wait_ms,
-                min_bytes=self._config.fetch_min_bytes,
-                max_bytes=INT_MAX
-                if self._config.fetch_max_bytes is None
-                else self._config.fetch_max_bytes,
-                version=self._version,
-            )
-        )
-        if wanted.keys() != self._asked.keys() or any(
-            asked.partition is not self._asked[tp].partition for tp, asked in wanted.items()
-        ):
-            self._seen = {}  # each of them is to get its high watermark
+        frame = self._frame_of(wanted, wait_ms)
         self._asked = wanted
+        number = self._connection.take_correlation_id()
+        data = frame.numbered(number)
+        self._connection.write_frame(data, number, FetchRequest, version=self._version)
         self._asked_at = self._runtime.monotonic()
         self._wait_s = wait_ms / 1000
+
+    def _frame_of(self, wanted: Positions, wait_ms: int) -> FetchFrame[OwnedPartition]:
+        """The frame of a request for these: the last one with changed offsets and sizes, if that
+        was for the same partitions."""
+        framed = [asked.partition for asked in wanted.values()], wait_ms, self._version
+        frame = self._frame
+        if frame is not None and framed == self._framed:
+            if wanted is self._asked:
+                return frame
+            for tp, asked in wanted.items():
+                if asked != self._asked[tp]:
+                    frame.put(*asked)
+            return frame
+        request = fetch_request(
+            {tp: (offset, size) for tp, (_, offset, size) in wanted.items()},
+            max_wait_ms=wait_ms,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=self._bytes_max_of_all,
+            version=self._version,
+        )
+        self._framed = framed
+        self._frame = frame = FetchFrame(
+            request,
+            self._connection.client_id,
+            {tp: asked.partition for tp, asked in wanted.items()},
+            has_limit=self._version >= LIMITED_VERSION,
+        )
+        self._seen = {}  # each of them is to get its high watermark
+        return frame
 
     def _receive_response(self) -> None:
         """Read the pending response and hand over its sets. If the readers are waiting, the next
@@ -368,14 +428,14 @@ class PartitionFetcher:
         payload = self._connection.read_payload()
         try:
             news = read_news(payload, self._version, self._seen)
-        except ProtocolError as error:
+        except ProtocolError as malformed:
             self._connection.close()
-            raise ProtocolError(f"from {self._connection}: {error}") from error
+            raise ProtocolError(f"from {self._connection}: {malformed}") from malformed
         for partition in self._with_messages:
             partition.may_have_more = False
         self._with_messages = []
         chunks: dict[OwnedPartition, Chunk] = {}
-        out_of_range = []
+        out_of_range: list[OwnedPartition] = []
         lost: dict[OwnedPartition, KafkaError] = {}
         self._slow_down([result for _, result in news])
         for topic, result in news:
@@ -409,7 +469,8 @@ class PartitionFetcher:
                 logger.log(level, "[%s] %s: %s", self._name, tp, failure)
                 lost[partition] = failure
         self.metrics.fetched(chunks.values(), self._asked_at)
-        if self._version >= LIMITED_VERSION:
+        received = sum([len(result.message_set) for _, result in news])
+        if self._version >= LIMITED_VERSION and received > self._bytes_max_of_all // 2:
             self._to_the_end(chunks)
         self._lose(lost)
         if out_of_range:
@@ -430,7 +491,8 @@ class PartitionFetcher:
                     self._condition.wait(EARLY_PAUSE_S)
 
     def _to_the_end(self, partitions: Iterable[OwnedPartition]) -> None:
-        """Move partitions with messages to the end of the queue: the next response has a limit."""
+        """Move partitions with messages to the end of the queue: those at its end may have got
+        none, for a response has a limit."""
         with self._condition:
             for partition in partitions:
                 tp = partition.topic_partition

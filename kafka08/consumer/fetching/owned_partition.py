@@ -33,6 +33,7 @@ class OwnedPartition:
     consumed_offset  the first offset that the reader has not finished, <= fetch_offset; NO_OFFSET
                      until a position is known. A commit stores this one.
     fetch_bytes      the size to request: fetch.message.max.bytes, more for an oversize message
+    frame_position   its place in the request
     may_have_more    whether the last response had messages of it
     held             no fetches until the stream has raised the error of the last one
     revoked          no longer owned: sets still on their way are dropped
@@ -40,14 +41,15 @@ class OwnedPartition:
                      before it
     outage           why it cannot be fetched, and since when
 
-    Offsets and flags change under the stream's lock; `fetch_bytes` and `may_have_more` belong to
-    the fetcher.
+    Offsets and flags change under the stream's lock; `fetch_bytes`, `frame_position` and
+    `may_have_more` belong to the fetcher.
     """
 
     __slots__ = (
         "consumed_offset",
         "fetch_bytes",
         "fetch_offset",
+        "frame_position",
         "held",
         "high_watermark",
         "may_have_more",
@@ -73,15 +75,12 @@ class OwnedPartition:
         self.fetch_offset = offset
         self.consumed_offset = offset
         self.fetch_bytes = fetch_bytes
+        self.frame_position = 0
         self.may_have_more = False
         self.held = False
         self.revoked = False
         self.high_watermark = NO_OFFSET
         self.outage = Outage()
-
-    @property
-    def may_be_fetched(self) -> bool:
-        return not self.revoked and not self.held and self.sink.has_room
 
     def start_at(self, offset: int) -> None:
         """Take a position that auto.offset.reset chose. Messages fetched before are read first; the

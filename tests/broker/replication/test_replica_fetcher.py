@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kafka08.broker.replication import replica_fetcher
-from kafka08.broker.replication.fetch_frame import FetchFrame
 from kafka08.broker.replication.replica_fetcher import (
     ALIKE_MAX,
     EARLY_MAX,
@@ -21,6 +20,7 @@ from kafka08.broker.replication.replica_fetcher import (
 from kafka08.errors import StorageError
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchRequest
+from kafka08.protocol.fetch_frame import FetchFrame
 from tests.broker.fake_runtime import Halted
 from tests.broker.fetching_pair import (
     FETCH_WAIT_SECONDS,
@@ -273,7 +273,7 @@ class TestManyPartitionsThatLag:
             pair.fetcher.round()
         encoded: list[FetchRequest] = []
 
-        def frame(request: FetchRequest, *rest: Any, **keys: Any) -> FetchFrame:
+        def frame(request: FetchRequest, *rest: Any, **keys: Any) -> FetchFrame[Any]:
             encoded.append(request)
             return FetchFrame(request, *rest, **keys)
 
@@ -307,7 +307,7 @@ class TestProbes:
         """The sizes in each request that is encoded."""
         sizes: list[list[int]] = []
 
-        def frame(request: FetchRequest, *rest: Any, **keys: Any) -> FetchFrame:
+        def frame(request: FetchRequest, *rest: Any, **keys: Any) -> FetchFrame[Any]:
             sizes.append([p.max_bytes for topic in request.topics for p in topic.partitions])
             return FetchFrame(request, *rest, **keys)
 

@@ -643,3 +643,40 @@ def test_silent_responses_say_what_the_last_one_said(is_moved: bool) -> None:
     bench.fetcher.add([idle])
     bench.rounds(1)
     assert idle.outage.error is None
+
+
+def test_a_request_of_nothing_is_not_sent() -> None:
+    """While no partition can be fetched, the last request is not sent again."""
+    bench = Bench()
+    partition = bench.own(TP0, 0)
+    bench.rounds(1)
+    partition.held = True
+    bench.rounds(3)
+    partition.held = False
+    bench.rounds(1)
+    assert bench.fetches() == [[(0, 0)], [(0, 0)]]
+
+
+def test_an_idle_round_makes_nothing_new() -> None:
+    """A round for partitions without news encodes no request, and makes no object for each of
+    them; one message among them changes its own part of the request."""
+
+    def bench_with(count: int) -> Bench:
+        bench = Bench()
+        bench.cluster = FakeCluster({"t": dict.fromkeys(range(count), 1)})
+        connection = Connection("b1", PORT, runtime=bench.cluster.network.runtime())
+        bench.fetcher = PartitionFetcher("f", connection, bench.config, bench._lose, THREADS, list)
+        for number in range(count):
+            bench.own(TopicPartition("t", number), 0)
+        bench.rounds(2)
+        return bench
+
+    bench = bench_with(100)
+    frame, asked = bench.fetcher._frame, bench.fetcher._asked
+    bench.rounds(1)
+    assert bench.fetcher._asked is asked
+    bench.cluster.append(TopicPartition("t", 7), b"a")
+    bench.rounds(2)
+    assert bench.read() == [b"a"]
+    assert bench.fetcher._frame is frame
+    assert dict(bench.fetches()[-1]) == {number: int(number == 7) for number in range(100)}

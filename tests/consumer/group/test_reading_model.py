@@ -51,7 +51,7 @@ class ReadingModel(RuleBasedStateMachine):
     @rule(number=st.integers(0, 1), count=st.integers(1, 9), codec=st.integers(0, 1))
     def fetch(self, number: int, count: int, codec: int) -> None:
         for owned in self.partitions.owned[number : number + 1]:
-            if owned.may_be_fetched:
+            if not owned.revoked and not owned.held and owned.sink.has_room:
                 tp, begin = owned.topic_partition, owned.fetch_offset
                 values = [(None, value_at(tp, begin + n)) for n in range(count)]
                 data = message_set.encode(values, codec, begin)

@@ -1,4 +1,4 @@
-"""FetchFrame: a follower's Fetch request, encoded once and sent many times.
+"""FetchFrame: the Fetch request of a follower or consumer, encoded once and sent many times.
 
 While the partitions and their order stay the same, only offsets and sizes change; they are
 written into the frame in place, offsets after an append by `kernel.append_fetched`.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from struct import Struct
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.structs import TopicPartition
@@ -28,7 +27,16 @@ COUNT_BYTES: Final = 4
 NUMBER_BYTES: Final = 4
 
 
-class FetchFrame:
+class Placed(Protocol):
+    """A partition that knows its place in the frame."""
+
+    frame_position: int
+
+
+P = TypeVar("P", bound=Placed)
+
+
+class FetchFrame(Generic[P]):
     """The frame of `request`; `asked` has each of its partitions, which gets its `frame_position`.
 
     by_name   the same by topic name as bytes and number, for kernel.append_fetched
@@ -37,14 +45,14 @@ class FetchFrame:
     def __init__(
         self,
         request: FetchRequest,
-        client_id: str,
-        asked: Mapping[TopicPartition, PartitionFetchState],
+        client_id: str | None,
+        asked: Mapping[TopicPartition, P],
         *,
         has_limit: bool,
     ) -> None:
-        self.by_name: dict[bytes, dict[int, PartitionFetchState]] = {}
+        self.by_name: dict[bytes, dict[int, P]] = {}
         self._frame = bytearray(encode_request(request, 0, client_id))
-        at = HEADER_BYTES + len(client_id.encode()) + FIELDS_BYTES + LIMIT_BYTES * has_limit
+        at = HEADER_BYTES + len((client_id or "").encode()) + FIELDS_BYTES + LIMIT_BYTES * has_limit
         for topic in request.topics:
             name = topic.topic.encode()
             at += NAME_LENGTH_BYTES + len(name) + COUNT_BYTES
@@ -56,10 +64,9 @@ class FetchFrame:
                 at += NUMBER_BYTES + OFFSET_AND_SIZE.size
         assert at == len(self._frame), "the layout of a Fetch request"
 
-    def put(self, followed: PartitionFetchState) -> None:
+    def put(self, placed: P, offset: int, size: int) -> None:
         """Write the fetch offset and size that this partition has now."""
-        at = followed.frame_position
-        OFFSET_AND_SIZE.pack_into(self._frame, at, followed.position, followed.max_bytes)
+        OFFSET_AND_SIZE.pack_into(self._frame, placed.frame_position, offset, size)
 
     def numbered(self, correlation_id: int) -> bytearray:
         """The frame with this id; valid until the next call of any method."""

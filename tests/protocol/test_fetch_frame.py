@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.replication.fetch_frame import FetchFrame
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.fetch_frame import FetchFrame
 from kafka08.structs import TopicPartition
 
 
@@ -36,8 +36,7 @@ def test_a_changed_frame_is_the_frame_of_the_changed_request(version: int) -> No
     frame = FetchFrame(request(version, 10, 20), "fetcher", asked, has_limit=version >= 3)
     assert frame.numbered(1) == encode_request(request(version, 10, 20), 1, "fetcher")
     first, second, third = asked.values()
-    second.position, second.max_bytes = 1 << 40, 70_000
-    frame.put(second)
+    frame.put(second, 1 << 40, 70_000)
     changed = replace(request(version, 1 << 40, 70_000), version=version)
     assert frame.numbered(9) == encode_request(changed, 9, "fetcher")
     assert {"ü".encode(): {7: first, 3: second}, b"t": {0: third}} == frame.by_name
