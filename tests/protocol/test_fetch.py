@@ -116,9 +116,8 @@ def test_the_first_response_is_all_news(
     """Without a former response every part is news, as codec.decode_response reads it."""
     parts = [
         (topic, FetchPartitionResponse(n, data.error_code, 5, b"x" * data.partition))
-        for topic, some in topics
+        for topic, some in dict(topics).items()
         for n, data in enumerate(some)
-        if topic not in {other for other, _ in topics[: topics.index((topic, some))]}
     ]
     payload = encoded(version, parts)
     decoded = codec.decode_response(FetchRequest, payload, version)[1]
