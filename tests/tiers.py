@@ -196,6 +196,7 @@ TIERS: Final = (
         15,
         "none",
         (
+            "tests/benchmarks/test_growth.py",
             "tests/broker/controller/test_controller_holds.py",
             "tests/broker/groups/test_many_groups.py",
             "tests/broker/requests/test_recorded_requests.py::test_every_history",
