@@ -17,6 +17,7 @@ from kafka08.simulation.process import Process
 from kafka08.simulation.workload import TOPIC, Target
 from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
 
+STRATEGIES: Final = ("range", "roundrobin", "sticky")
 LONG_WORK_SECONDS: Final = 12.0
 """Longer than a session timeout, and than some max.poll.interval.ms."""
 
@@ -28,7 +29,9 @@ def polling_config(target: Target, random: Random) -> KafkaConsumerConfig:
             "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in target.bootstrap),
             "group.id": GROUP,
             "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": random.choice(["range", "sticky"]) + ",roundrobin",
+            # All of them: a coordinator that has loaded the group, ours or Kafka's, knows only the
+            # chosen one of each member, and refuses a new member without it.
+            "partition.assignment.strategy": ",".join(random.sample(STRATEGIES, len(STRATEGIES))),
             "auto.commit.interval.ms": random.choice([100, 1000]),
             "session.timeout.ms": 6000,
             "heartbeat.interval.ms": random.choice([500, 2000]),
