@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 from kafka08.errors import (
@@ -111,7 +111,8 @@ def report(error: Exception) -> int:
     if advice is not None:
         say(f"Try: {advice}")
     if as_json:
-        show(json.dumps({"error": text_of(error), "advice": advice}))
+        with suppress(OSError, KafkaError):  # stdout itself may be what failed
+            show(json.dumps({"error": text_of(error), "advice": advice}))
     return MISUSE if isinstance(error, ConfigError) else FAILED
 
 
