@@ -41,6 +41,7 @@ PARTS = {
     "consumer/group/group_member.py GroupMember": "of a KafkaConsumer",
     "consumer/group/poller.py Poller": "of a KafkaConsumer",
     "consumer/group/start_finder.py StartFinder": "of a KafkaConsumer",
+    "embedded/waits.py Waits": "closed before the call returns",
     "pages/console.py Console": "closed before the call returns",
     "producer/old/async_queue.py AsyncQueue": "of a Producer",
     "producer/broker_channel.py BrokerChannel": "of a KafkaProducer",

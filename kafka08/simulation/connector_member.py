@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -256,6 +257,8 @@ class _Use:
         self._finished: dict[TopicPartition, int] = {}
         """The first offset that it has not finished, since it claimed the partition."""
         self._since_commit = 0
+        self._claims: Counter[TopicPartition] = Counter()
+        """How often this connector has claimed each partition."""
         connector.on_claim = self._forget
 
     def read(self) -> None:
@@ -291,6 +294,7 @@ class _Use:
         if self._current is not None:
             self._finished[self._current[0]] = self._current[1]
             self._current = None
+        claims = self._claims[tp]
         for offset in offsets:
             self._history.handed(self._name, tp, offset)
         for offset in offsets:
@@ -298,7 +302,8 @@ class _Use:
             if self._random.random() < self._habits.fails:
                 raise WorkFailed
             self._history.processed(tp, offset)
-        self._current = (tp, offsets[-1] + 1)
+        if claims == self._claims[tp]:  # else they were handed out in an earlier ownership
+            self._current = (tp, offsets[-1] + 1)
         self._since_commit += len(offsets)
         self._commit_by_hand(BY_HAND)
 
@@ -313,6 +318,7 @@ class _Use:
                 self._since_commit = 1  # once more when no message comes
 
     def _forget(self, claimed: Collection[TopicPartition]) -> None:
+        self._claims.update(claimed)
         for tp in claimed:
             self._finished.pop(tp, None)
         if self._current is not None and self._current[0] in claimed:

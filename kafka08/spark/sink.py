@@ -69,7 +69,8 @@ def planned(options: WriteOptions) -> WriteOptions:
 
 
 class RowWriter:
-    """Writes batches of rows in a task. `clock`: the time of rows without one of their own."""
+    """Writes batches of rows in a task. `clock`: the time of rows without one of their own, and of
+    the wait for a new topic."""
 
     def __init__(self, options: WriteOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self._options = options
@@ -145,7 +146,7 @@ class RowWriter:
         if topic not in self._partition_counts:
             with self._options.settings.deadline(self._cluster.clock):
                 self._partition_counts[topic] = partition_count(
-                    self._cluster, topic, self._policy, self._cluster.clock
+                    self._cluster, topic, self._policy, self._clock
                 )
         return self._partition_counts[topic]
 
