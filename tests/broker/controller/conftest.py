@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -128,13 +129,17 @@ class Cluster:
         return state
 
     def change_isr(self, topic: str, partition: int, isr: tuple[int, ...]) -> None:
-        """Writes an ISR as the partition's leader does."""
-        state = self.state(topic, partition)
-        assert state is not None
-        changed = LeaderAndIsr(
-            state.leader, state.leader_epoch, isr, state.zk_version, state.controller_epoch
-        )
-        self.store.update_leader_and_isr({TopicPartition(topic, partition): changed})
+        """Writes an ISR as the partition's leader does: again, if the controller has written the
+        state meanwhile."""
+        tp = TopicPartition(topic, partition)
+
+        def is_written() -> bool:
+            state = self.state(topic, partition)
+            assert state is not None
+            changed = replace(state, isr=isr)
+            return isinstance(self.store.update_leader_and_isr({tp: changed})[tp], LeaderAndIsr)
+
+        until(is_written, f"the ISR {isr} of {tp}")
 
     def close(self) -> None:
         for controller, _ in self._controllers:
