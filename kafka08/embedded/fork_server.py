@@ -60,8 +60,13 @@ class ForkedProcess(ManagedProcess):
         super().__init__(name, command, log=log, guard=guard, environ=child_environ())
         self._kind = kind
         self._arguments = arguments
+        self._own_command = list(self.command)
 
     def _launch(self, output: IO[bytes]) -> Started:
+        if self.command != self._own_command:
+            return super()._launch(
+                output
+            )  # a caller runs it by another program, nsenter for example
         try:
             server = _server_for(self._kind, self._environ)
             return server.start(self.name, self._arguments, output)
