@@ -62,12 +62,16 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
 
 
 def read_whole(exporter: Exporter) -> None:
-    """Refresh until every broker has responded: on a busy machine one may be silent for the two
-    seconds that a view waits, and its part is unknown then."""
+    """Refresh until the view has all messages. On a busy machine a broker may be silent for the two
+    seconds that a view waits; and after another test a leader may be new, whose HW, which is a
+    log's end to clients, has not come back yet."""
 
     def is_whole() -> bool:
         exporter.refresh()
-        return exporter.view is not None and not exporter.view.failed_requests
+        view = exporter.view
+        assert view is not None
+        ends = [state.end or 0 for tp, state in view.partitions.items() if tp.topic == "t"]
+        return not view.failed_requests and sum(ends) >= MESSAGES
 
     until(is_whole, "a whole view")
 
