@@ -63,10 +63,9 @@ class ForkedProcess(ManagedProcess):
         self._own_command = list(self.command)
 
     def _launch(self, output: IO[bytes]) -> Started:
+        # A caller has it run by another program, nsenter for example.
         if self.command != self._own_command:
-            return super()._launch(
-                output
-            )  # a caller runs it by another program, nsenter for example
+            return super()._launch(output)
         try:
             server = _server_for(self._kind, self._environ)
             return server.start(self.name, self._arguments, output)

@@ -351,7 +351,7 @@ class RecordAccumulator:
                 # At least one batch is taken, however large it is.
                 if (drained or taken) and batch.reserved > left:
                     break
-                if self._wait_s(batch, now, urgent) > 0:
+                if not self._ready.is_due(batch, now, urgent=urgent):
                     break
                 if taken and not may_travel_with(batch, taken[0], together, takes_wrappers):
                     break
@@ -425,15 +425,6 @@ class RecordAccumulator:
                     overdue.append(queue.batches.popleft())
                 self._ready.place(queue)
         return overdue
-
-    def _wait_s(self, batch: RecordBatch, now: float, urgent: bool) -> float:
-        """Seconds until `batch`, the first of its queue, becomes sendable; 0 or less: now."""
-        # Before `urgent`: nothing ends a backoff early.
-        if batch.attempts:
-            return batch.retry_at - now
-        if urgent or not batch.is_open:
-            return 0.0
-        return batch.created + self._linger_s - now
 
     # ------------------------------------------------------------------------------ its ends
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from heapq import heapify, heappop, heappush
 from itertools import count
 
+from kafka08.producer.batch import RecordBatch
 from kafka08.producer.partition_queue import AT_ONCE, NEVER, PartitionQueue
 from kafka08.structs import Broker
 
@@ -63,12 +64,9 @@ class ReadyQueues:
         due = NEVER
         if queue.batches and not self.is_busy(queue):
             first = queue.batches[0]
-            if first.attempts:
-                due, where = first.retry_at, self._backing_off
-            elif first.is_open and self._linger_s > 0:
-                due, where = first.created + self._linger_s, self._lingering
-            else:
-                due = AT_ONCE
+            due = self._due(first)
+            if due != AT_ONCE:
+                where = self._backing_off if first.attempts else self._lingering
         if due == queue.due:
             return
         if queue.due == AT_ONCE:
@@ -78,6 +76,18 @@ class ReadyQueues:
             where.add(queue)
         elif due == AT_ONCE:
             self._add(queue)
+
+    def is_due(self, batch: RecordBatch, now: float, *, urgent: bool) -> bool:
+        """Whether a batch is sendable behind those in front of it. `urgent` as for `advance`."""
+        return (urgent and not batch.attempts) or self._due(batch) <= now
+
+    def _due(self, batch: RecordBatch) -> float:
+        """When it may be sent: AT_ONCE if it neither backs off nor waits for records."""
+        if batch.attempts:
+            return batch.retry_at
+        if batch.is_open and self._linger_s > 0:
+            return batch.created + self._linger_s
+        return AT_ONCE
 
     def put_last(self, queue: PartitionQueue) -> None:
         """`place` one that had its turn: the others of its leader come first."""
