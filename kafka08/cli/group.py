@@ -28,7 +28,7 @@ from kafka08.cli.options import cluster_options, cluster_places, example, json_o
 from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
-    from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader
+    from kafka08.groups import GroupReader
     from kafka08.groups.views import ShownGroup
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -61,7 +61,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     """List the groups in ZooKeeper and those that brokers coordinate (from 0.9 on), with their live
     members. Exits 1 if a broker did not respond, so that its groups are missing."""
     from kafka08.cli.group_view import note_zookeeper_is_not_read, warn_of_failed_requests
-    from kafka08.groups.views import COORDINATOR, ZOOKEEPER
+    from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER, GroupState
 
     with open_reader() as reader:
         has_zookeeper = reader.has_zookeeper
@@ -74,7 +74,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     ]
     names = {g.name for g in in_zookeeper}
     for g in coordinated.groups:
-        if not (g.is_simple and g.name in names):  # a ZooKeeper group's offsets in Kafka
+        if COORDINATOR in GroupState(in_zookeeper=g.name in names, coordinated=g).kinds:
             topics = sorted({topic for member in g.members for topic in member.topics})
             rows.append((g.name, COORDINATOR, g.state, len(g.members), topics))
     rows.sort(key=lambda row: row[:2])
@@ -197,35 +197,24 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Show
     `with_times`: with the times of its commits to Kafka."""
     from kafka08.cli.group_view import note_other_kind, warn_of_failed_requests
     from kafka08.errors import KafkaError
-    from kafka08.groups.views import COORDINATOR, ZOOKEEPER
-    from kafka08.observe.group import coordinated_facts, group_facts
+    from kafka08.groups.views import shown
+    from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER
     from kafka08.zk.paths import check_group
 
     with open_reader() as reader:
-        has_zookeeper = reader.has_zookeeper
-        if kind == ZOOKEEPER and not has_zookeeper:
-            raise click.UsageError("--kind zookeeper needs --zookeeper.")
-        if kind is None:
-            has_zookeeper = reader.may_be_in_zookeeper(name)
-        wants_zookeeper = kind != COORDINATOR and has_zookeeper
-        if wants_zookeeper:
+        if kind == ZOOKEEPER:
+            if not reader.has_zookeeper:
+                raise click.UsageError("--kind zookeeper needs --zookeeper.")
             check_group(name)
         snapshot = reader.snapshot(name)
-        facts = group_facts(snapshot, name) if wants_zookeeper else None
-        coordinated = None
-        if kind != ZOOKEEPER:
-            try:
-                coordinated = coordinated_facts(snapshot, name)
-            except KafkaError as error:
-                if facts is None or not facts.exists:
-                    raise
-                warn_of_failed_requests([f"group {name} at a coordinator: {error}"])
-        in_zookeeper = facts is not None and facts.in_zookeeper
-        if coordinated is not None and coordinated.group.is_simple and in_zookeeper:
-            coordinated = None  # the ZooKeeper group's offsets in Kafka
-        if coordinated is None and facts is not None and facts.exists:
-            in_zookeeper = True  # a group that only committed to Kafka, which 0.8 cannot list
-        if not in_zookeeper and coordinated is None:
+        group = snapshot.groups[name]
+        kinds = [k for k in group.kinds if k == COORDINATOR or reader.may_be_in_zookeeper(name)]
+        wanted = [k for k in kinds if kind in (None, k)]
+        if group.unknown_group is not None and kind != ZOOKEEPER:
+            if not wanted:
+                raise group.unknown_group
+            warn_of_failed_requests([f"group {name} at a coordinator: {group.unknown_group}"])
+        if not wanted:
             if reader.has_zookeeper:
                 reader.check_registered()
             known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
@@ -235,24 +224,10 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Show
                     f"group {name} exists, but is not of the kind {kind}; omit --kind to see it"
                 )
             raise no_such_group(name, known, has_zookeeper=reader.has_zookeeper)
-        view = chosen_view(facts if in_zookeeper else None, coordinated)
+        view = shown(snapshot, name, wanted[0])
         if with_times:
             view.commits = reader.commits(name, view.partitions)
-    if coordinated is not None and coordinated.group.members and view.kind == ZOOKEEPER:
+    coordinated = group.coordinated
+    if wanted == [ZOOKEEPER, COORDINATOR] and coordinated is not None and coordinated.members:
         note_other_kind(name, ZOOKEEPER)
     return view
-
-
-def chosen_view(facts: GroupFacts | None, coordinated: CoordinatedFacts | None) -> ShownGroup:
-    """The one with members of two groups with one name; that of ZooKeeper if both have
-    some, or if none has and it has znodes. Offsets in Kafka alone belong to either."""
-    from kafka08.groups.views import ShownCoordinatedGroup, ShownZooKeeperGroup
-
-    if facts is None:
-        assert coordinated is not None
-        return ShownCoordinatedGroup(coordinated)
-    if coordinated is None or facts.members:
-        return ShownZooKeeperGroup(facts)
-    if coordinated.group.members or not facts.in_zookeeper:
-        return ShownCoordinatedGroup(coordinated)
-    return ShownZooKeeperGroup(facts)

@@ -9,9 +9,7 @@ from typing import Final
 from kafka08.cli.echo import say, show
 from kafka08.cli.table import show_table
 from kafka08.groups.views import (
-    COORDINATOR,
     STATE,
-    ZOOKEEPER,
     ShownCoordinatedGroup,
     ShownGroup,
     ShownZooKeeperGroup,
@@ -19,6 +17,7 @@ from kafka08.groups.views import (
 from kafka08.listing import counted
 from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.observe.coordinated import CoordinatedGroups
+from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER
 
 MEMBER_COLUMNS: Final = ("member", "subscribes", "owns")
 COORDINATED_MEMBER_COLUMNS: Final = ("member", "client", "host", "subscribes", "owns")

@@ -25,7 +25,7 @@ from kafka08.observe.group import (
 )
 from kafka08.observe.layout import Layout
 from kafka08.observe.reader import ClusterReader
-from kafka08.observe.snapshot import ClusterView
+from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER, ClusterView
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -141,12 +141,12 @@ class SnapshotReader(Closeable):
     ) -> tuple[dict[str, GroupFacts], dict[str, CoordinatedFacts], int]:
         """The groups in ZooKeeper, those with a coordinator, and how many more there are. One with
         problems is read again a moment later."""
-        names = [name for name, group in view.groups.items() if group.in_zookeeper]
-        # A simple group may be one of ZooKeeper that commits to Kafka, or has lost its members.
+        names = [name for name, group in view.groups.items() if ZOOKEEPER in group.kinds]
+        # A simple group may be one that has lost its members: the others come first.
         others = [
             (one.is_simple, name)
             for name, group in view.groups.items()
-            if (one := group.coordinated) and not (one.is_simple and group.in_zookeeper)
+            if (one := group.coordinated) and COORDINATOR in group.kinds
         ]
         wanted = [name for _, name in sorted(others)[:GROUPS_MAX]]
         groups = {name: group_facts(view, name) for name in names[:GROUPS_MAX]}
@@ -159,7 +159,7 @@ class SnapshotReader(Closeable):
             groups |= {
                 name: group_facts(again, name)
                 for name in troubled
-                if again.groups[name].in_zookeeper
+                if ZOOKEEPER in again.groups[name].kinds
             }
             coordinated |= of_coordinators(again, shaky)
         left_out = max(0, len(names) - GROUPS_MAX) + max(0, len(others) - GROUPS_MAX)

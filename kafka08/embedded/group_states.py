@@ -11,38 +11,38 @@ from kafka08.embedded.not_yet import NotYet
 from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader, PartitionFacts
 from kafka08.listing import counted, some_of
 from kafka08.observe.coordinated import STABLE
-from kafka08.observe.group import coordinated_facts, group_facts
+from kafka08.observe.group import facts_of
 from kafka08.structs import TopicPartition
 
 Assignment: TypeAlias = dict[str, tuple[TopicPartition, ...]]
 """Member id → its partitions, sorted."""
-Group: TypeAlias = tuple[CoordinatedFacts | None, GroupFacts | None]
-"""A group as brokers know it, and as ZooKeeper does."""
+Group: TypeAlias = GroupFacts | CoordinatedFacts | None
+"""A group of either kind; None: there is none."""
 
 
 def read_group(reader: GroupReader, group: str) -> Group:
-    """The group now. Raises KafkaError."""
+    """The group now; of two of this name the one that is meant. Raises KafkaError."""
     snapshot = reader.snapshot(group)
-    in_zookeeper = group_facts(snapshot, group) if reader.may_be_in_zookeeper(group) else None
-    return coordinated_facts(snapshot, group), in_zookeeper
+    state = snapshot.groups[group]
+    if state.unknown_group is not None:
+        raise state.unknown_group
+    return facts_of(snapshot, group, state.kinds[0]) if state.kinds else None
 
 
 def stable(group: Group, members: int) -> Assignment:
     """The group's assignment. Raises NotYet unless it is stable with so many members."""
-    coordinated, in_zookeeper = group
-    if coordinated is not None and coordinated.group.members:
-        known = coordinated.group
+    if isinstance(group, CoordinatedFacts) and group.group.members:
+        known = group.group
         if known.state != STABLE or len(known.members) != members:
             raise NotYet(f"state {known.state}, {counted(len(known.members), 'member')}")
         return {member.member_id: member.owns for member in known.members}
-    if in_zookeeper is None or not in_zookeeper.members:
-        if members:
-            raise NotYet("no member")
-        return {}
-    found = in_zookeeper.members
-    if len(found) != members:
-        raise NotYet(counted(len(found), "member"))
-    return owned(in_zookeeper)
+    if isinstance(group, GroupFacts) and group.members:
+        if len(group.members) != members:
+            raise NotYet(counted(len(group.members), "member"))
+        return owned(group)
+    if members:
+        raise NotYet("no member")
+    return {}
 
 
 def owned(group: GroupFacts) -> Assignment:
@@ -89,7 +89,4 @@ def small_lag(group: Group, topic: str | None, at_most: int) -> int:
 
 def partitions_of(group: Group) -> dict[TopicPartition, PartitionFacts]:
     """The partitions that the group reads. A group of ZooKeeper has offsets in either store."""
-    coordinated, in_zookeeper = group
-    facts = in_zookeeper if in_zookeeper is not None and in_zookeeper.in_zookeeper else coordinated
-    facts = facts or in_zookeeper
-    return {} if facts is None else {p.topic_partition: p for p in facts.partitions}
+    return {} if group is None else {p.topic_partition: p for p in group.partitions}

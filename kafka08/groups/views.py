@@ -15,12 +15,16 @@ from kafka08.groups.coordinated_findings import explain_coordinated
 from kafka08.groups.findings import Finding, explain
 from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.observe.coordinated import CoordinatedMember
-from kafka08.observe.group import CoordinatedFacts, GroupFacts, PartitionFacts
+from kafka08.observe.group import (
+    CoordinatedFacts,
+    GroupFacts,
+    PartitionFacts,
+    facts_of,
+)
 from kafka08.observe.members import Member
+from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER, ClusterView
 from kafka08.structs import TopicPartition
 
-ZOOKEEPER: Final = "zookeeper"
-COORDINATOR: Final = "coordinator"
 STATE: Final = ("coordinator", "state", "protocol_type", "protocol")
 """The facts of a group that has a coordinator."""
 
@@ -155,6 +159,14 @@ class ShownCoordinatedGroup(ShownGroup):
         group = self.facts.group
         values = (group.coordinator._asdict(), group.state, group.protocol_type, group.protocol)
         return dict(zip(STATE, values, strict=True))
+
+
+def shown(snapshot: ClusterView, name: str, kind: str) -> ShownGroup:
+    """The group `name` of one of its kinds in the snapshot (`GroupState.kinds`)."""
+    facts = facts_of(snapshot, name, kind)
+    if isinstance(facts, GroupFacts):
+        return ShownZooKeeperGroup(facts)
+    return ShownCoordinatedGroup(facts)
 
 
 def _coordinated_member(member: CoordinatedMember) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.observe.lag import UNKNOWN, Lag, lag_between
 from kafka08.observe.members import Member
-from kafka08.observe.snapshot import ClusterView, GroupState, Owner, PartitionState
+from kafka08.observe.snapshot import ZOOKEEPER, ClusterView, GroupState, Owner, PartitionState
 from kafka08.structs import NO_LEADER, TopicPartition
 from kafka08.zk import paths
 
@@ -244,6 +244,15 @@ def coordinated_facts(snapshot: ClusterView, name: str) -> CoordinatedFacts | No
         snapshot.topics,
         snapshot.failed_requests,
     )
+
+
+def facts_of(snapshot: ClusterView, name: str, kind: str) -> GroupFacts | CoordinatedFacts:
+    """The group of one of its kinds (`GroupState.kinds`)."""
+    if kind == ZOOKEEPER:
+        return group_facts(snapshot, name)
+    found = coordinated_facts(snapshot, name)
+    assert found is not None, f"group {name} is of the kind {kind}"
+    return found
 
 
 NO_STATE = PartitionState(NO_LEADER, (), ())

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka08.errors import KafkaError
 from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.observe.lag import UNKNOWN, Lag, lag_between
 from kafka08.observe.members import Member, topics_read
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+
+ZOOKEEPER: Final = "zookeeper"
+COORDINATOR: Final = "coordinator"
+"""The kinds of groups: where members register."""
 
 
 class Committed(NamedTuple):
@@ -84,6 +88,24 @@ class GroupState:
     coordinated: CoordinatedGroup | None = None
     unknown_group: KafkaError | None = None
     unknown_offsets: KafkaError | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of groups that have this name, as far as is known. The first one is meant where
+        only one can be: the one with members; if both or none have some, that in ZooKeeper.
+
+        A coordinator knows a ZooKeeper group that commits to Kafka as one that only commits. No
+        list of 0.8 has a group with offsets in Kafka alone.
+        """
+        if self.coordinated is None:
+            return (ZOOKEEPER,) if self.in_zookeeper or self.kafka else ()
+        if not self.in_zookeeper:
+            return (COORDINATOR,)
+        if self.coordinated.is_simple:
+            return (ZOOKEEPER,)
+        if self.coordinated.members and not self.registered:
+            return (COORDINATOR, ZOOKEEPER)
+        return (ZOOKEEPER, COORDINATOR)
 
     def newest(self) -> Mapping[TopicPartition, Committed]:
         """The larger offset of each partition: where a member that reads both stores continues."""

@@ -6,16 +6,13 @@ ZooKeeperError, and KafkaError for a group or topic that does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from kafka08.admin import AdminClient
 from kafka08.doctor import CHECKS, SnapshotReader, findings_of
-from kafka08.errors import KafkaError
-from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader, PartitionFacts
-from kafka08.groups.views import ShownCoordinatedGroup, ShownGroup, ShownZooKeeperGroup
-from kafka08.observe.group import coordinated_facts, group_facts
+from kafka08.groups import GroupReader
+from kafka08.groups.views import ShownGroup, shown
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
 from kafka08.runtime import ClientRuntime
@@ -42,21 +39,14 @@ def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
 def group_details(live: Live, name: str) -> dict[str, Any]:
     """The group's details. `kinds`: in ZooKeeper, with a coordinator, or both; empty for an unknown
     group. `verdicts` are for its committed offsets."""
-    views: list[ShownGroup] = []
     failed_requests: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
         snapshot = reader.snapshot(name)
-        facts = group_facts(snapshot, name) if reader.may_be_in_zookeeper(name) else None
-        try:
-            coordinated = coordinated_facts(snapshot, name)
-        except KafkaError as error:
-            coordinated = None
-            failed_requests.append(f"whether a coordinator has the group: {error}")
-        commits = reader.commits(name, [*partitions_of(facts), *partitions_of(coordinated)])
-    if facts is not None and (facts.in_zookeeper or (facts.exists and coordinated is None)):
-        views.append(ShownZooKeeperGroup(facts))
-    if coordinated is not None and not (views and coordinated.group.is_simple):
-        views.append(ShownCoordinatedGroup(coordinated))
+        group = snapshot.groups[name]
+        if group.unknown_group is not None:
+            failed_requests.append(f"whether a coordinator has the group: {group.unknown_group}")
+        views = [shown(snapshot, name, kind) for kind in group.kinds]
+        commits = reader.commits(name, [p for view in views for p in view.partitions])
     for view in views:
         view.commits = commits
     return {
@@ -69,10 +59,6 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
         "lags": live.lags_of(name),
         "failed_requests": failed_requests,
     }
-
-
-def partitions_of(facts: GroupFacts | CoordinatedFacts | None) -> Sequence[PartitionFacts]:
-    return () if facts is None else facts.partitions
 
 
 def _kind(view: ShownGroup) -> dict[str, Any]:

@@ -149,17 +149,17 @@ def facts(tp: TopicPartition, offset: int | None, end: int) -> PartitionFacts:
         ),
         (lambda: check_isr({0: (1,)}, {}), "partition 0 has ISR [] of replicas [1]"),
         (
-            lambda: stable((group("AwaitingSync", (T0,)), None), 1),
+            lambda: stable(group("AwaitingSync", (T0,)), 1),
             "state AwaitingSync, 1 member",
         ),
-        (lambda: stable((group("Stable", (T0,)), None), 2), "state Stable, 1 member"),
-        (lambda: stable((None, None), 1), "no member"),
-        (lambda: committed((None, None), T0, 1), "nothing is committed"),
-        (lambda: committed((group("Stable"), None), T1, 1), "nothing is committed"),
-        (lambda: committed((group("Stable"), None), T0, 6), "5 is committed"),
-        (lambda: small_lag((None, None), None, 0), "no partition that the group reads"),
-        (lambda: small_lag((group("Stable"), None), None, 0), "nothing is committed of [t,1]"),
-        (lambda: small_lag((group("Stable"), None), "u", 0), "no partition that the group reads"),
+        (lambda: stable(group("Stable", (T0,)), 2), "state Stable, 1 member"),
+        (lambda: stable(None, 1), "no member"),
+        (lambda: committed(None, T0, 1), "nothing is committed"),
+        (lambda: committed(group("Stable"), T1, 1), "nothing is committed"),
+        (lambda: committed(group("Stable"), T0, 6), "5 is committed"),
+        (lambda: small_lag(None, None, 0), "no partition that the group reads"),
+        (lambda: small_lag(group("Stable"), None, 0), "nothing is committed of [t,1]"),
+        (lambda: small_lag(group("Stable"), "u", 0), "no partition that the group reads"),
     ],
 )
 def test_what_was_seen_last(look: Callable[[], object], seen: str) -> None:
@@ -174,9 +174,9 @@ def test_what_is_there() -> None:
     check_leaders(1, known(0, 1), "t", 2)
     check_leader(1, known(0, 1), "t", 1, 1)
     check_isr({0: (1, 2)}, {0: LeaderAndIsr(1, 0, (2, 1), 0, 0)})
-    found = group("Stable", (T0,), (T1,)), None
+    found = group("Stable", (T0,), (T1,))
     assert {"m0": (T0,), "m1": (T1,)} == stable(found, 2)
-    assert {} == stable((None, None), 0)
+    assert {} == stable(None, 0)
     assert 5 == committed(found, T0, 4)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kafka08.observe.coordinated import CoordinatedGroup, CoordinatedMember
 from kafka08.observe.group import PartitionFacts
-from kafka08.observe.snapshot import partitions_of
-from kafka08.structs import TopicPartition
+from kafka08.observe.members import Member
+from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER, Committed, GroupState, partitions_of
+from kafka08.structs import Broker, TopicPartition
 
 ASSIGNED = {"read": (0, 1), "owned": (0,), "committed": (0, 1, 2), "other": (0,)}
 
@@ -61,3 +63,38 @@ def test_nothing_is_said_of_a_partition_that_kafka_was_not_asked_about() -> None
     found = PartitionFacts(TopicPartition("t", 0), None, None, 10, 100, coordinator_responded=False)
     assert not found.never_committed
     assert found.lag is None
+
+
+REGISTERED = (Member("g_a", None, 1),)
+IN_KAFKA = {TopicPartition("t", 0): Committed(1)}
+
+
+def at_coordinator(*members: str, protocol_type: str = "consumer") -> CoordinatedGroup:
+    described = tuple(CoordinatedMember(one, "c", "/h") for one in members)
+    return CoordinatedGroup("g", Broker(0, "h", 1), "Stable", protocol_type, "", described)
+
+
+@pytest.mark.parametrize(
+    ("group", "kinds"),
+    [
+        (GroupState(), ()),
+        (GroupState(in_zookeeper=True), (ZOOKEEPER,)),
+        (GroupState(kafka=IN_KAFKA), (ZOOKEEPER,)),
+        (GroupState(coordinated=at_coordinator()), (COORDINATOR,)),
+        (GroupState(kafka=IN_KAFKA, coordinated=at_coordinator(protocol_type="")), (COORDINATOR,)),
+        (GroupState(in_zookeeper=True, coordinated=at_coordinator(protocol_type="")), (ZOOKEEPER,)),
+        (
+            GroupState(in_zookeeper=True, coordinated=at_coordinator("m")),
+            (COORDINATOR, ZOOKEEPER),
+        ),
+        (GroupState(in_zookeeper=True, coordinated=at_coordinator()), (ZOOKEEPER, COORDINATOR)),
+        (
+            GroupState(in_zookeeper=True, registered=REGISTERED, coordinated=at_coordinator("m")),
+            (ZOOKEEPER, COORDINATOR),
+        ),
+    ],
+)
+def test_the_kinds_of_a_group(group: GroupState, kinds: tuple[str, ...]) -> None:
+    """Of two of one name the one with members comes first, else the one in ZooKeeper; one that only
+    commits to Kafka is of ZooKeeper if that has it, or if no coordinator knows it."""
+    assert kinds == group.kinds
