@@ -46,11 +46,11 @@ class Converter:
     def __init__(self, magic: int, max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES) -> None:
         self._magic = magic
         self._max_unpacked_bytes = max_unpacked_bytes
-        self._rest: Buffer = b""
-
-    @property
-    def pending(self) -> int:
-        return len(self._rest)
+        self.pending = 0
+        self._rest: list[Buffer] = []
+        """The bytes of that entry, `pending` of them: joined once it is whole, so that a large one
+        is not copied with each piece."""
+        self._needed = 0
 
     def convert(self, piece: Buffer) -> list[Buffer]:
         """Yields complete entries, converted, in order; `piece` continues where the last one ended.
@@ -58,7 +58,11 @@ class Converter:
         Entries before a corrupt one come first; the next call raises CorruptMessage, UnknownCodec,
         or another ValueError for a wrapper that cannot be decompressed.
         """
-        view = memoryview(b"".join((self._rest, piece)) if self._rest else piece)
+        if self.pending + len(piece) < self._needed:
+            self._rest.append(bytes(piece))
+            self.pending += len(piece)
+            return []
+        view = memoryview(b"".join((*self._rest, piece)) if self._rest else piece)
         output = memoryview(kernel.new_buffer(_room(len(view))))
         found: list[Buffer] = []
         try:
@@ -76,7 +80,9 @@ class Converter:
         except ValueError:
             if not found:
                 raise
-        self._rest = bytes(view)
+        self._rest, self.pending = [bytes(view)], len(view)
+        whole = len(view) >= ENTRY_HEADER_BYTES
+        self._needed = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack_from(view)[1] if whole else 0
         return found
 
     def _convert_wrapper(self, entry: memoryview) -> Buffer:

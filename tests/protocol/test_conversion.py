@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08 import kernel
 from kafka08.kernel import build_set, entries, wrap
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.compression import GZIP, LZ4, SNAPPY
@@ -65,6 +67,24 @@ def test_compressed_sets_have_the_messages_of_0_10_2_2(name: str) -> None:
     assert rows(expected) == rows(found)
     assert flat(expected) == flat(found)
     assert {0} == {entry.magic for entry in entries(found, verify_crc=True)}
+
+
+@pytest.mark.parametrize("codec", [compression.NONE, GZIP])
+def test_a_large_message_is_looked_at_once(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pieces bring it, the bytes given to the kernel grow like the message."""
+    large = message_set.encode([(b"k", bytes(random.randbytes(MANY)))], codec, magic=1)
+    seen = 0
+    convert_entries = kernel.convert
+
+    def counted(data: Any, *rest: Any) -> Any:
+        nonlocal seen
+        seen += len(data)
+        return convert_entries(data, *rest)
+
+    monkeypatch.setattr(kernel, "convert", counted)
+    found = convert(large, piece_bytes=MANY // 64)
+    assert rows(found) == [(0, b"k", rows(large)[0][2], -1)]
+    assert seen < 3 * len(large)
 
 
 def flat(data: bytes) -> bytes:

@@ -50,6 +50,8 @@ KEPT_BYTES_MAX: Final = 4 << 20
 """The most bytes of converted small sets, and again of first parts, that one response keeps until
 they are sent. Other sets are converted while they are sent; of their first parts only the sizes
 were needed."""
+LARGE_BYTES: Final = 1 << 20
+"""A message above this size is converted in a thread: 20 MB take 40 ms."""
 LOOKED_AT_AT_ONCE_BYTES: Final = 16 << 20
 """Most bytes of sets that are searched for newer messages in the hub, which takes about 5 ms."""
 OLD_MAGIC: Final = 0
@@ -61,24 +63,27 @@ class Contents(NamedTuple):
     size       bytes of its whole entries
     is_newer   whether any of them has a magic above 0
     converted  their size as magic 0; None: unknown without converting them
+    largest    bytes of the largest of them
     """
 
     size: int
     is_newer: bool
     converted: int | None
+    largest: int
 
 
 def contents_of(found: LogSlice) -> Contents:
     """Check every entry. Stops at a broken one, which the conversion reports."""
     position, piece_bytes = 0, PIECE_BYTES
-    is_newer, converted = False, 0
+    is_newer, converted, largest = False, 0, 0
     is_known = True
     while position < found.size:
         data = found.file.pread(min(piece_bytes, found.size - position), found.position + position)
         try:
             summary = kernel.validate(data, NO_LIMIT)
         except ValueError:
-            return Contents(found.size, is_newer or data[MAGIC_POSITION] > OLD_MAGIC, None)
+            is_newer |= data[MAGIC_POSITION] > OLD_MAGIC
+            return Contents(found.size, is_newer, None, found.size)
         if not summary.size:
             if position + len(data) >= found.size or len(data) < piece_bytes:
                 break
@@ -86,12 +91,13 @@ def contents_of(found: LogSlice) -> Contents:
             piece_bytes *= 2
             continue
         position += summary.size
+        largest = max(largest, summary.largest_entry)
         is_old = summary.magics == 1 << OLD_MAGIC
         is_newer |= not is_old
         # Plain messages of one magic: each becomes 8 bytes shorter, or none.
         is_known &= not summary.codec and (is_old or not summary.magics & 1 << OLD_MAGIC)
         converted += summary.size - (0 if is_old else TIMESTAMP_BYTES * summary.count)
-    return Contents(position, is_newer, converted if is_known else None)
+    return Contents(position, is_newer, converted if is_known else None, largest)
 
 
 class ConvertedSet(GeneratedBytes):
@@ -123,8 +129,9 @@ class ConvertedSet(GeneratedBytes):
     @property
     def in_thread(self) -> bool:
         """Whether it takes a native thread, for the size (`find_size`) and for the bytes: a
-        compressed set of any size may unpack to a thousand times as much."""
-        return self._contents.converted is None
+        compressed set of any size may unpack to a thousand times as much, and a large message is
+        converted as a whole."""
+        return self._contents.converted is None or self._contents.largest > LARGE_BYTES
 
     def find_size(self, done: Callable[[BaseException | None], object]) -> None:
         """Compute `size` in a thread; then `done` is called in the hub, with None or the error:

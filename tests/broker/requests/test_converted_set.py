@@ -280,6 +280,14 @@ def test_pieces_are_small(tmp_path: Path) -> None:
     assert plain(60_000, magic=0, value=b"v" * 100) == b"".join(pieces)
 
 
+def test_a_large_message_is_converted_in_a_thread(tmp_path: Path) -> None:
+    """Its conversion would hold the hub; the size of the set stays the known one."""
+    log = plain(1, value=bytes(2 << 20))
+    old = old_response({TP: PartitionData(0, 0, 9, slice_of(tmp_path, log))})
+    assert set_of(old).in_thread
+    assert plain(1, magic=0, value=bytes(2 << 20)) == generated_bytes(set_of(old))
+
+
 def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of sets of unknown size only some first parts are kept. The others are converted again."""
     monkeypatch.setattr(converted_set, "KEPT_BYTES_MAX", 1000)
