@@ -112,6 +112,30 @@ def test_the_partition_is_accepted_once_the_cause_is_gone(tmp_path: Path) -> Non
     assert world.partition("t").is_leader
 
 
+def test_a_leader_that_cannot_flush_what_it_copied_leads_nothing(tmp_path: Path) -> None:
+    """It led without an ISR, in an epoch that the controller does not send again, and the other
+    partitions of the request had no leader."""
+    disk = RefusingDisk()
+    world = World(tmp_path, disk=cast("Disk", disk))
+    world.lead("t", 2, {"flush.messages": "1"}, leader=2, isr=(1, 2), replicas=(1, 2))
+    for number in range(2):
+        copied = bytearray(message_set.encode([(None, b"m")]))
+        world.partition("t", number).append_as_follower(copied, 0)
+    states = [
+        PartitionStateInfo("t", number, CONTROLLER_EPOCH, 1, 9, [1], 9, [1, 2])
+        for number in range(2)
+    ]
+    leaders = [BrokerEndpoint(1, "127.0.0.1", 19091)]
+    elected = LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, leaders)
+    disk.refuses = lambda path: path.name == "t-0"
+    response = world.client.call(elected)
+    assert [UnknownError.code, 0] == [one.error_code for one in response.partitions]
+    assert [False, True] == [world.partition("t", number).is_leader for number in range(2)]
+    disk.refuses = lambda _: False
+    world.client.call(elected)
+    assert world.partition("t").is_leader
+
+
 def test_a_deletion_that_is_refused_is_the_partitions_error(tmp_path: Path) -> None:
     """The controller keeps the topic, and the broker its other partitions."""
     disk = RefusingDisk()

@@ -168,18 +168,19 @@ class Partition(LeaderState):
 
     def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Become the leader. Followers' positions are unknown until they fetch. True if this raised
-        the HW (an ISR of one is in sync with itself). Messages that this broker
-        appended as a follower are on disk before that, if flush.messages requires it."""
+        the HW (an ISR of one is in sync with itself). Messages that this broker appended as a
+        follower are on disk before that, if flush.messages requires it. FileRefused, with nothing
+        changed."""
         assert self.log is not None, f"{self} leads without a log"
+        flush = self.log.owed_flush()
+        if flush is not None:
+            flush.run()
         if self.is_leader and state.leader_epoch > self.leader_epoch + 1:
             self._note_end_of_leadership()  # In the epoch between, another broker may have led.
         self._apply(state, replicas, now)
         self.leader = self.broker_id
         self.is_leader = True
         self.epoch_start = self.log.log_end_offset
-        flush = self.log.owed_flush()
-        if flush is not None:
-            flush.run()
         self._take_isr(state.isr)
         return self.maybe_raise_high_watermark()
 

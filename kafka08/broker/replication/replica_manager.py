@@ -291,11 +291,11 @@ class ReplicaManager:
             if (tp := TopicPartition(state.topic, state.partition)) not in refused
             and self._accepts(tp, state, errors)
         ]
-        self._make_leaders([i for i in accepted if i[1].leader == self.broker_id])
-        self._make_followers(
-            [item for item in accepted if item[1].leader != self.broker_id],
-            {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in request.leaders},
-        )
+        for turn in self._turns([item for item in accepted if item[1].leader == self.broker_id]):
+            self._lead(turn, errors)
+        leaders = {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in request.leaders}
+        for turn in self._turns([item for item in accepted if item[1].leader != self.broker_id]):
+            self._follow(turn, leaders)
         self._followers.end_idle()
         self.may_checkpoint = True
         return LeaderAndIsrResponse(
@@ -425,16 +425,23 @@ class ReplicaManager:
         errors[topic_partition] = 0
         return True
 
-    def _make_leaders(self, states: list[tuple[Partition, PartitionStateInfo]]) -> None:
-        for turn in self._turns(states):
-            self._lead(turn)
-
-    def _lead(self, states: Sequence[tuple[Partition, PartitionStateInfo]]) -> None:
+    def _lead(
+        self,
+        states: Sequence[tuple[Partition, PartitionStateInfo]],
+        errors: dict[TopicPartition, int],
+    ) -> None:
         # Nothing of the former leader is appended once this broker numbers messages itself.
         self._followers.stop_following({partition.topic_partition for partition, _ in states})
         now = self._runtime.monotonic()
         for partition, state in states:
-            partition.make_leader(leader_and_isr(state), state.replicas, now)
+            try:
+                partition.make_leader(leader_and_isr(state), state.replicas, now)
+            except FileRefused as error:
+                # The epoch is not adopted, so the controller's next state is accepted.
+                text = "Broker %d cannot lead %s: %s"
+                state_change_log.error(text, self.broker_id, partition, error)
+                errors[partition.topic_partition] = UnknownError.code
+                continue
             state_change_log.info("Broker %d leads %s", self.broker_id, partition)
             self.purgatories.wake(partition.topic_partition)
             # The positions of followers are reset and come with their next fetch: request it now.
@@ -447,17 +454,11 @@ class ReplicaManager:
             if newer is not None:
                 self._end_leadership(partition.topic_partition, newer)
 
-    def _make_followers(
-        self, states: list[tuple[Partition, PartitionStateInfo]], leaders: Mapping[int, Broker]
-    ) -> None:
-        """Follow new leaders. Each turn ends before other tasks run: messages from the old leader
-        must not be appended to a partition that follows the new one."""
-        for turn in self._turns(states):
-            self._follow(turn, leaders)
-
     def _follow(
         self, states: Sequence[tuple[Partition, PartitionStateInfo]], leaders: Mapping[int, Broker]
     ) -> None:
+        """Follow new leaders. Never switches: messages from the old leader must not be appended to
+        a partition that follows the new one."""
         moved: list[tuple[Partition, Broker]] = []
         now = self._runtime.monotonic()
         for partition, state in states:

@@ -101,10 +101,12 @@ class UnconfirmedLeaderships:
         if self._led and connection < self._since:
             named = (TopicPartition(state.topic, state.partition) for state in states)
             doubted = [self._led[tp].partition for tp in named if tp in self._led]
-        yield
-        # The request has raised their epochs, which ends a doubt: begin it again under the new
-        # ones.
-        self._doubt(doubted)
+        try:
+            yield
+        finally:
+            # The request has raised their epochs, which ends a doubt, also if it fails behind that:
+            # begin it again under the new ones.
+            self._doubt(doubted)
 
     def _doubt(self, partitions: Iterable[Partition]) -> None:
         self._led |= {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,25 @@ def test_what_the_controller_sent_before_it_noticed_ends_no_doubt(broker: Broker
     broker.successors.session_begins()
     assert ([True, True], 5) == (doubts, broker.pauses)
     assert not broker.successors.is_unconfirmed(TP)
+
+
+def test_a_request_that_fails_ends_no_doubt_either(broker: Broker) -> None:
+    """It may have raised the epoch before it failed."""
+    old = next(NUMBERS)
+    doubts: list[bool] = []
+
+    def fail() -> None:
+        state = PartitionStateInfo("t", 0, CONTROLLER_EPOCH, BROKER_ID, 1, [1, 2], 1, [1, 2])
+        with suppress(RuntimeError), broker.successors.hearing([state], old):
+            led = LeaderAndIsr(BROKER_ID, 1, (1, 2), 1, CONTROLLER_EPOCH)
+            broker.world.partition("t").make_leader(led, (1, 2), 0.0)
+            raise RuntimeError("a bug")
+        doubts.append(broker.successors.is_unconfirmed(TP))
+
+    broker.during = [fail, lambda: broker.hears("t")]
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert [True] == doubts
 
 
 def test_a_controller_that_noticed_nothing_leaves_the_leader(broker: Broker) -> None:
