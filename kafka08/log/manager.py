@@ -355,11 +355,16 @@ class LogManager:
         return True
 
     def sync_deletions(self) -> None:
-        """Wait until the deletions so far are on disk: a power failure cannot bring a log back."""
-        directories = sorted(self.unsynced_deletions)
-        self.unsynced_deletions.clear()
-        for directory in directories:
-            sync_directory(self.disk, directory)
+        """Wait until the deletions so far are on disk: a power failure cannot bring a log back.
+        FileRefused: the next call syncs what this one has not."""
+        for directory in sorted(self.unsynced_deletions):
+            # Before the sync, during which there may be another deletion.
+            self.unsynced_deletions.discard(directory)
+            try:
+                sync_directory(self.disk, directory)
+            except FileRefused:
+                self.unsynced_deletions.add(directory)
+                raise
 
     def _renamed(self, removed: Log) -> Path | None:
         """The directory's new name; None if it is removed at once, as one whose new name would be

@@ -161,3 +161,19 @@ def test_a_deletion_is_finished_when_it_is_asked_for_again(
     disk.refuses = lambda _: False
     assert manager.delete(T0)
     assert not manager.delete(T0)
+
+
+def test_a_deletion_that_could_not_be_synced_is_synced_by_the_next_call(
+    manager: LogManager, disk: RefusingDisk, synced: list[str]
+) -> None:
+    """The controller asks again, and must not get success for a log that a power failure could
+    bring back."""
+    manager.get_or_create(T0)
+    manager.delete(T0)
+    synced.clear()
+    disk.refuses = lambda path: path.name == "a"
+    with pytest.raises(FileRefused):
+        manager.sync_deletions()
+    disk.refuses = lambda _: False
+    manager.sync_deletions()
+    assert ["a"] == synced
