@@ -22,6 +22,8 @@ UNSENT_BYTES_MAX: Final = 1 << 20
 UNSENT_BYTES_LIMIT: Final = 64 << 20
 """One with more than that (of events) is closed."""
 BACKLOG: Final = 512
+ACCEPT_PAUSE_MS: Final = 100
+"""Without a free descriptor the listener would be ready again and again."""
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Driver:
         self._connected: dict[int, _Connected] = {}
         self._next_number = 1
         self._is_accepting = False
+        self._accept_again_ms = 0
         listener.setblocking(False)
         self._accept_again()
 
@@ -67,6 +70,8 @@ class Driver:
                 if events & selectors.EVENT_READ:
                     self._receive(key.data, now)
         self._wire.tick(now)
+        if now.elapsed_ms >= self._accept_again_ms:
+            self._accept_again()
         if self._journal is not None:
             self._journal.flush()
         for number, data, is_last in self._wire.take_outgoing():
@@ -87,9 +92,9 @@ class Driver:
         except BlockingIOError:
             return
         except OSError:
-            # No descriptor is left: the listener would be ready again and again.
             self._selector.unregister(self._listener)
             self._is_accepting = False
+            self._accept_again_ms = now.elapsed_ms + ACCEPT_PAUSE_MS
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -147,7 +152,6 @@ class Driver:
         del self._connected[here.number]
         self._selector.unregister(here.socket)
         here.socket.close()
-        self._accept_again()
 
 
 def instant() -> Instant:
