@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from threading import get_ident
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kafka08.kernel._python_sets import (
@@ -34,7 +35,6 @@ from kafka08.kernel.types import (
     CorruptMessage,
     Decoder,
     Decompress,
-    UnknownCodec,
     Unpacker,
 )
 
@@ -346,12 +346,13 @@ class StreamIterator:
 
     messages   the current set; replace it when it is exhausted
     ended      `messages`, once it is exhausted
-    damage     the CorruptMessage or UnknownCodec that it has raised
-    limit      no message is returned from this time of `clock` on; -inf at first
+    damage     the Exception that it has raised: CorruptMessage, UnknownCodec, or a decoder's
+    limit      no message is returned from this time of `clock` on: -inf at first; inf, no limit
     busy       whether the reader is between the comparison with `limit` and its message
 
-    One thread iterates. Another stops it by setting `limit` to -inf and then waiting until it is
-    not busy: after that no message is returned, and the position of `messages` is exact.
+    One thread at a time iterates. Another stops it by setting `limit` to -inf and then waiting
+    until it is not busy: after that no message is returned, and the position of `messages` is
+    exact.
 
     In a `for` loop over the compiled one, a signal handler that raises loses no message: it takes
     the message itself, and the interpreter runs no handler between that and the loop.
@@ -370,6 +371,7 @@ class StreamIterator:
         self.ended: MessageIterator | None = None
         self.damage: Exception | None = None
         self.limit = -inf
+        self._reader = 0
         self._is_busy = False
         self._clock = clock
         self._find_more = find_more
@@ -387,17 +389,24 @@ class StreamIterator:
             give_up_at = self._find_more(give_up_at)
         return message
 
+    def claim(self) -> None:
+        """Only the caller's thread gets messages from now on."""
+        self._reader = get_ident()
+
     def take(self) -> MessageAndMetadata[Any, Any] | None:
-        """The next message. None if the set is exhausted (then `ended` is set), cannot be read
-        (`damage`), or `limit` has come. Raises what a decoder raises."""
+        """The next message. None if the set is exhausted (then `ended` is set) or has raised
+        (`damage`), `limit` has come, or another thread has claimed the messages."""
+        if self._reader not in (0, get_ident()):
+            return None
         self._is_busy = True
         try:
-            if self._clock() >= self.limit:
+            limit = self.limit
+            if limit != inf and self._clock() >= limit:
                 return None
             for message in self.messages:
                 return message
             self.ended = self.messages
-        except (CorruptMessage, UnknownCodec) as error:
+        except Exception as error:  # noqa: BLE001 - `find_more` raises it
             self.damage = error
         finally:
             self._is_busy = False

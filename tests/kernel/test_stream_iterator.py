@@ -13,6 +13,7 @@ import pytest
 
 from kafka08.kernel.types import CorruptMessage
 from kafka08.protocol import message_set
+from tests.consumer.streams import elsewhere
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, refuse
 
@@ -56,9 +57,9 @@ def test_it_continues_with_what_is_found(kernel: ModuleType) -> None:
 
 
 def test_nothing_is_returned_from_the_limit_on(kernel: ModuleType) -> None:
-    """The clock is read before each message. Once it is at the limit the position stays where it
-    is, and the set is not exhausted; with a later limit it continues. At first nothing is
-    returned at all."""
+    """The clock is read before each message if there is a limit. Once it is at the limit the
+    position stays where it is, and the set is not exhausted; with a later limit it continues. At
+    first nothing is returned at all."""
     now = [1.0]
     stream = stream_of(kernel, TWO, clock=lambda: now[0])
     assert -inf == kernel.StreamIterator(stream.messages, lambda: 0.0, no_more).limit
@@ -97,11 +98,12 @@ def test_it_is_busy_from_the_clock_to_the_end_of_the_decoder(kernel: ModuleType)
         return value
 
     stream = stream_of(kernel, TWO, clock=clock, decoder=look)
+    stream.limit = 1.0
     assert not stream.busy
     assert next(stream).value == b"a"
     assert not stream.busy
-    with pytest.raises(KeyError):
-        next(stream)
+    assert stream.take() is None
+    assert isinstance(stream.damage, KeyError)
     assert not stream.busy
     assert stream.take() is None
     assert not stream.busy
@@ -109,22 +111,31 @@ def test_it_is_busy_from_the_clock_to_the_end_of_the_decoder(kernel: ModuleType)
 
 
 def test_an_unreadable_message_is_kept_as_damage(kernel: ModuleType) -> None:
-    """What is wrong with a message is not raised, since its reader holds a lock to say more of it:
-    `find_more` is called. The messages before it are returned."""
+    """What is wrong with a message, or a decoder's error, is not raised, since its reader holds a
+    lock to say more of it: `find_more` is called. The messages before it are returned."""
     data = bytearray(TWO)
     data[-1] ^= 1
-    stream = stream_of(kernel, data)
-    assert ([0], None) == ([message.offset for message in stream], stream.ended)
-    assert isinstance(stream.damage, CorruptMessage)
+    refused = stream_of(kernel, TWO, decoder=lambda value: {b"a": 1}[value])
+    for stream, kind in ((stream_of(kernel, data), CorruptMessage), (refused, KeyError)):
+        assert ([0], None) == ([message.offset for message in stream], stream.ended)
+        assert isinstance(stream.damage, kind)
+
+
+def test_a_claimed_set_is_for_one_thread(kernel: ModuleType) -> None:
+    """Another one gets no message, and moves nothing: `find_more` says what it gets."""
+    stream = stream_of(kernel, TWO)
+    assert elsewhere(stream.take).value == b"a"
+    stream.claim()
+    assert elsewhere(stream.take) is None
+    assert (stream.messages.position_offset, stream.ended) == (0, None)
+    assert stream.take().value == b"b"
 
 
 def test_it_does_not_read_what_is_not_there(kernel: ModuleType) -> None:
-    """Without messages it raises; the compiled one reads no memory that is not theirs."""
+    """Without messages it fails; the compiled one reads no memory that is not theirs."""
     stream = stream_of(kernel, TWO)
     stream.messages = None
-    with pytest.raises(TypeError):
-        next(stream)
-    assert not stream.busy
+    assert (stream.take(), type(stream.damage), stream.busy) == (None, TypeError, False)
 
 
 def test_an_interrupt_loses_no_message() -> None:

@@ -536,7 +536,10 @@ class _Iteration:
 
 def _raising(error: BaseException) -> Iterator[Message]:
     """An iterator that raises it once: `chain` would end with an error in its place."""
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # its traceback has this frame: together they would be a cycle
     yield  # type: ignore[unreachable]
 
 

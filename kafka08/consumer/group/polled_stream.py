@@ -52,7 +52,7 @@ class PolledStream(FetchedStream):
         self._unfinished_from: dict[TopicPartition, int] = {}
         """The first offset of each partition that a poll or batch has returned."""
         self._iterated: MessageIterator | None = None
-        """The iterator of `_each`, until the next poll. Its last message is unfinished until
+        """The messages of `iterate`, until the next poll. The last one is unfinished until
         `finish`."""
         self._iterated_of: TopicPartition | None = None
         self._iterations = 0
@@ -62,6 +62,7 @@ class PolledStream(FetchedStream):
     def call(self) -> None:
         """Make the reader return to its consumer."""
         self.is_called = True
+        self._iterator.limit = -inf
         self.wake()
 
     # ---------------------------------------------------------------------------------- reading
@@ -70,7 +71,7 @@ class PolledStream(FetchedStream):
         """Up to `limit` messages, as soon as some arrive; None after `give_up_at`, or when the
         reader is called. Raises like `iterate`, but first returns the messages before the fault.
         Call `finish` first."""
-        self._iterated = None
+        self._leave_iteration()
         taken: list[Message] = []
         begun: dict[OwnedPartition, int] = {}
         try:
@@ -107,7 +108,7 @@ class PolledStream(FetchedStream):
 
     def take_batch(self, limits: BatchLimits, give_up_at: float) -> MessageBatch | None:
         """A batch within these limits; None as in `take`."""
-        self._iterated = None
+        self._leave_iteration()
         before = self._batch
         try:
             batch = self._await(partial(self._take_batch, limits), give_up_at)
@@ -119,29 +120,34 @@ class PolledStream(FetchedStream):
         return batch
 
     def iterate(self, give_up_at: float) -> Iterator[Message] | None:
-        """Yields the rest of a set, one message at a time; None as in `take`. The iterator ends
-        early when the reader is called, polls, or leaves the set. It raises InvalidMessage and
-        DeserializationFailed."""
-        return self._each() if self._await_messages(give_up_at, False) else None
-
-    def _each(self) -> Iterator[Message]:
+        """An iterator over the rest of a set; None as in `take`. It ends early when the reader is
+        called, polls, or leaves the set, and has no message for another thread. It raises
+        InvalidMessage and DeserializationFailed."""
+        if not self._await_messages(give_up_at, False):
+            return None
         assert self._chunk is not None, "there are messages"
-        messages = self._iterated = self._messages
+        self._iterated = self._messages
         self._iterations += 1
         self._iterated_of = self._chunk.partition.topic_partition
-        self._finished_offset = messages.position_offset
-        try:
-            for message in messages:
-                yield message
-                if self.is_called or not (messages is self._messages is self._iterated):
-                    return
-        except UNREADABLE as error:
-            self._iterator.damage = error
-        except Exception as error:  # the user's deserializer
-            self._check_process()
-            raise self._failed(error) from error
-        else:
-            self._iterator.ended = messages
+        self._finished_offset = self._messages.position_offset
+        self._iterator.claim()
+        self._iterator.limit = inf
+        if self.is_called:  # looked at last: `call` sets both in the other order
+            self._iterator.limit = -inf
+        return self._iterator
+
+    def _find_more(self, give_up_at: float | None) -> float:
+        """The end of an iterated set."""
+        self._check_process()
+        damage = self._iterator.damage
+        if damage is not None and not isinstance(damage, UNREADABLE):  # the user's deserializer
+            self._iterator.damage = None
+            raise self._failed(damage) from damage
+        raise StopIteration
+
+    def _leave_iteration(self) -> None:
+        self._iterator.limit = -inf
+        self._iterated = None
 
     def finish(self) -> None:
         """The user has finished the returned messages."""
@@ -179,13 +185,14 @@ class PolledStream(FetchedStream):
         for tp in partitions:
             self._unfinished_from.pop(tp, None)
             if tp == self._iterated_of:
-                self._iterated = self._iterated_of = None
+                self._leave_iteration()
+                self._iterated_of = None
 
     def revoke(self, partitions: Iterable[OwnedPartition]) -> None:
         """Also ends an iteration, which may be in a set of these partitions: the user takes them
         away between two of its messages."""
         super().revoke(partitions)
-        self.is_called = True
+        self.call()
 
     @property
     def progress(self) -> object:
@@ -266,7 +273,8 @@ class PolledStream(FetchedStream):
         chunk.partition.consumed_offset = offset
         self._chunk = chunk._replace(from_offset=offset)
         self._messages = self._iterator.messages = self._messages_of(chunk, offset)
-        self._batch = self._iterated = None
+        self._leave_iteration()
+        self._batch = None
         return DeserializationFailed(
             f"{tp}, offset {offset}: a deserializer raised {error!r}. The position stays there; "
             f"skip it with seek({tp!r}, {offset + 1})",

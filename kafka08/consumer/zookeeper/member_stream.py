@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from kafka08 import kernel
 from kafka08.consumer.fetching.batch import Batches, BatchLimits, MessageBatch
-from kafka08.consumer.fetching.stream import Decoder, FetchedStream
+from kafka08.consumer.fetching.stream import UNREADABLE, Decoder, FetchedStream
 from kafka08.errors import ConsumerTimeout, KafkaError
 from kafka08.kernel import MessageAndMetadata
 from kafka08.runtime import ClientRuntime
@@ -87,6 +87,13 @@ class MemberStream(FetchedStream):
 
     def _find_more(self, give_up_at: float | None) -> float:
         """Wait until the iterator can go on. Returns when to give up, see StreamIterator."""
+        damage = self._iterator.damage
+        if damage is not None and not isinstance(damage, UNREADABLE):  # the user's decoder
+            self._iterator.damage = None
+            try:
+                raise damage
+            finally:
+                del damage  # its traceback has this frame: together they would be a cycle
         now = self._monotonic()
         if give_up_at is None:
             give_up_at = now + self._timeout_s

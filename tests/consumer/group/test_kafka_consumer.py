@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -122,6 +123,7 @@ def test_a_second_thread_cannot_iterate_meanwhile() -> None:
         messages = iter(consumer)
         assert next(messages).offset == 0
         calls: tuple[Callable[[], object], ...] = (
+            partial(next, messages),
             lambda: next(iter(consumer)),
             lambda: consumer.poll(0.0),
             consumer.commit_async,
@@ -132,16 +134,17 @@ def test_a_second_thread_cannot_iterate_meanwhile() -> None:
                 elsewhere(call)
         assert consumer._partitions.finished() == {TP: 0}
         assert next(messages).offset == 1
-        del messages  # as a `break` out of a loop does
+        del messages, calls, call  # as a `break` out of a loop does
         assert elsewhere(lambda: consumer.position(TP)) == 2
 
 
 def test_an_iteration_ends_with_its_thread() -> None:
-    """Another thread may then use the consumer."""
+    """Another thread may then use the consumer, and go on with the iteration."""
     with reading(b"a", b"b") as consumer:
         messages = iter(consumer)
         assert elsewhere(lambda: next(messages)).offset == 0
         assert consumer.position(TP) == 1
+        assert next(messages).offset == 1
 
 
 def test_a_signal_handler_that_raises_leaves_the_consumer_usable() -> None:
