@@ -24,8 +24,8 @@ from kafka08.network.server_connection import (
     ServerConnection,
 )
 from kafka08.protocol.frame import FrameReader
-from kafka08.runtime import IoWatch, Stream
-from kafka08.runtime.transport import MORE, PEEK, Address
+from kafka08.runtime import IoWatch
+from kafka08.runtime.transport import AcceptedStream, Address
 from kafka08.runtime.uncaught import uncaught
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class AcceptedConnection(ServerConnection):
     __slots__ = ("_making", "_reading", "_server", "_stream", "_writing", "host",
                  "is_looked_after", "last_read", "scheduled")  # fmt: skip
 
-    def __init__(self, server: SocketServer, accepted: Stream, address: Address) -> None:
+    def __init__(self, server: SocketServer, accepted: AcceptedStream, address: Address) -> None:
         self.host = address[0]
         super().__init__(
             f"{self.host}:{address[1]}",
@@ -104,7 +104,7 @@ class AcceptedConnection(ServerConnection):
         response, but not for long; one that has reset the connection does not."""
         try:
             if self.parked:
-                if self._stream.recv(1, PEEK):
+                if self._stream.peek():
                     self._server.look_after(self)
                 else:
                     self._server.close_later(self)
@@ -115,16 +115,15 @@ class AcceptedConnection(ServerConnection):
             return
         self._reading.stop()
 
-    @property
     def has_finished(self) -> bool:
         """Whether the client has closed its side, maybe behind bytes that it has sent."""
-        return self._server.runtime.has_finished(self._stream)
+        return self._stream.has_finished()
 
     def is_abandoned(self) -> bool:
         if self.ending:
             return True
         try:
-            return not self._stream.recv(1, PEEK) or self.has_finished
+            return not self._stream.peek() or self.has_finished()
         except BlockingIOError:
             return False
         except OSError:
@@ -226,9 +225,9 @@ class AcceptedConnection(ServerConnection):
             parts = front_bytes(outbox)
             count = len(parts)
             joined = parts[0] if count == 1 else b"".join(parts)
+        stream = self._stream
         try:
-            # MSG_MORE: the file's bytes follow at once, so let both share a segment.
-            sent = self._stream.send(joined, MORE if count < len(outbox) else 0)
+            sent = stream.send_more(joined) if count < len(outbox) else stream.send(joined)
         except BlockingIOError:
             sent = 0
         if sent == len(joined):
@@ -240,9 +239,7 @@ class AcceptedConnection(ServerConnection):
     def _send_file(self, piece: FileSlice) -> bool:
         """Send the slice at the front. False if the socket is full."""
         try:
-            sent = self._server.runtime.send_file(
-                self._stream, piece.file, piece.position, piece.size
-            )
+            sent = self._stream.send_file(piece.file, piece.position, piece.size)
         except BlockingIOError:
             return False
         if sent == 0:

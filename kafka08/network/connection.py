@@ -32,7 +32,6 @@ from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
-from kafka08.runtime.transport import BOTH_WAYS, DELIVER_ALL, DROP_UNDELIVERED, PEEK
 from kafka08.waiting import give_up_at, is_announced, waiting_for
 
 logger = logging.getLogger(__name__)
@@ -185,7 +184,7 @@ class Connection(Closeable):
         try:
             self._stream.settimeout(timeout_ms / 1000)
             if request_class in NEVER_LATE:
-                self._stream.setsockopt(*DROP_UNDELIVERED)
+                self._stream.drop_undelivered(True)
             self._stream.sendall(frame)
         except TimeoutError as error:
             self.close()
@@ -264,7 +263,7 @@ class Connection(Closeable):
         if request_class in NEVER_LATE and not self._in_flight:
             assert self._stream is not None
             with suppress(OSError):  # macOS: the broker has closed it since
-                self._stream.setsockopt(*DELIVER_ALL)
+                self._stream.drop_undelivered(False)
         return payload
 
     def awaits_response(self, seconds: float) -> bool:
@@ -275,7 +274,7 @@ class Connection(Closeable):
         try:
             with waiting_for(self._server):
                 self._stream.settimeout(seconds)
-                self._stream.recv(1, PEEK)
+                self._stream.peek()
         except TimeoutError:
             return True
         except OSError:
@@ -290,7 +289,7 @@ class Connection(Closeable):
             return False
         try:
             self._stream.settimeout(0)
-            self._stream.recv(1, PEEK)
+            self._stream.peek()
         except BlockingIOError:
             return False
         except OSError:
@@ -305,7 +304,7 @@ class Connection(Closeable):
         stream = self._stream
         if stream is not None:
             try:
-                stream.shutdown(BOTH_WAYS)
+                stream.abort()
             except OSError as error:
                 logger.debug("%s was gone before it was aborted: %s", self, error)
 

@@ -17,8 +17,8 @@ from kafka08.network.accepted_connection import AcceptedConnection
 from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server_connection import RequestHandlers
 from kafka08.protocol.frame import BufferPool
-from kafka08.runtime import BrokerRuntime, Cancellable, IoWatch, Listener, Stream
-from kafka08.runtime.transport import Address
+from kafka08.runtime import BrokerRuntime, Cancellable, IoWatch, Listener
+from kafka08.runtime.transport import AcceptedStream, Address
 
 logger = logging.getLogger("kafka.network.Processor")
 
@@ -137,7 +137,7 @@ class SocketServer:
 
         self._call_later(ACCEPT_PAUSE_S * 1000, go_on)
 
-    def _take(self, accepted: Stream, address: Address) -> None:
+    def _take(self, accepted: AcceptedStream, address: Address) -> None:
         host = address[0]
         if self._quotas.is_full(host):
             logger.info(
@@ -175,7 +175,7 @@ class SocketServer:
         def look() -> None:
             connection.is_looked_after = False
             if connection.parked and not connection.closed:
-                if connection.has_finished:
+                if connection.has_finished():
                     connection.close("its client has closed its side")
                 else:
                     self.look_after(connection)

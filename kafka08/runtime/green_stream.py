@@ -9,7 +9,6 @@ again if that is later.
 from __future__ import annotations
 
 import math
-import socket
 import time
 from typing import Any, Final
 
@@ -17,18 +16,20 @@ import gevent
 import gevent.monkey
 import gevent.socket
 
+from kafka08.runtime.sockets import OnSocket
+
 original_socket: Final[Any] = gevent.monkey.get_original("socket", "socket")
 """The socket class before monkey patching: its calls never wait for the hub."""
 READ: Final = 1
 WRITE: Final = 2
 
 
-class GreenStream:
-    """Wraps a connected gevent socket. One greenlet at a time may wait in it; `shutdown` wakes
+class GreenStream(OnSocket):
+    """Takes over a connected gevent socket. One greenlet at a time may wait in it; `abort` wakes
     that greenlet."""
 
     def __init__(self, connected: gevent.socket.socket) -> None:
-        self._socket: socket.socket = original_socket(fileno=connected.detach())
+        super().__init__(original_socket(fileno=connected.detach()))
         self._socket.setblocking(False)
         self._hub: Any = gevent.get_hub()
         self._readable: Any = self._hub.loop.io(self._socket.fileno(), READ)
@@ -41,16 +42,13 @@ class GreenStream:
         self._has_sent = False
         """Bytes were sent since something was last received."""
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
     def settimeout(self, seconds: float | None, /) -> None:
         self._seconds = seconds
 
-    def recv(self, size: int, flags: int = 0, /) -> bytes:
+    def peek(self) -> bool:
         while True:
             try:
-                return self._socket.recv(size, flags)
+                return super().peek()
             except BlockingIOError:
                 self._wait(self._readable)
 
@@ -65,10 +63,10 @@ class GreenStream:
             except BlockingIOError:
                 self._wait(self._readable)
 
-    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
+    def send(self, data: bytes | bytearray | memoryview, /) -> int:
         while True:
             try:
-                return self._socket.send(data, flags)
+                return self._socket.send(data)
             except BlockingIOError:
                 self._wait(self._writable)
 
@@ -82,12 +80,6 @@ class GreenStream:
             rest = memoryview(data)[sent:]
             while rest:
                 rest = rest[self.send(rest) :]
-
-    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
-        self._socket.setsockopt(level, option, value)
-
-    def shutdown(self, how: int, /) -> None:
-        self._socket.shutdown(how)
 
     def close(self) -> None:
         for watcher in (self._readable, self._writable, self._alarm):

@@ -32,7 +32,6 @@ from kafka08.runtime.sockets import (
     SocketListener,
     connect_socket,
     first_address,
-    peer_has_finished,
 )
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, IoWatch, Stream
@@ -141,9 +140,6 @@ class GeventRuntime:
         watch: IoWatch = self._loop.io(listener.socket.fileno(), READ)
         return watch
 
-    def has_finished(self, stream: Any) -> bool:
-        return peer_has_finished(stream)
-
     def when_readable(self, stream: Any) -> IoWatch:
         watch: IoWatch = self._loop.io(stream.fileno(), READ)
         return watch
@@ -151,9 +147,6 @@ class GeventRuntime:
     def when_writable(self, stream: Any) -> IoWatch:
         watch: IoWatch = self._loop.io(stream.fileno(), WRITE)
         return watch
-
-    def send_file(self, stream: Any, file: Any, position: int, size: int) -> int:
-        return os.sendfile(stream.fileno(), file.fd, position, size)
 
     def connect(
         self,

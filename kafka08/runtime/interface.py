@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from kafka08.clock import Clock
-from kafka08.runtime.disk import Disk, File
+from kafka08.runtime.disk import Disk
 from kafka08.runtime.transport import Address, Connecting, IoWatch, Listener, Poller, Stream
 
 if TYPE_CHECKING:
@@ -232,19 +232,11 @@ class BrokerRuntime(Runtime, Protocol):
     def when_acceptable(self, listener: Listener) -> IoWatch:
         """Calls in the hub while a connection waits to be accepted."""
 
-    def has_finished(self, stream: Stream) -> bool:
-        """Whether the peer has closed its side, although bytes of it wait to be read, which hide
-        that from a read. False where the system does not say it."""
-
     def when_readable(self, stream: Stream) -> IoWatch:
         """Calls in the hub while the stream has bytes, or has ended."""
 
     def when_writable(self, stream: Stream) -> IoWatch:
         """Calls in the hub while the stream has room."""
-
-    def send_file(self, stream: Stream, file: File, position: int, size: int) -> int:
-        """Send bytes of a file without reading them. Returns the number of
-        bytes sent, 0 if the file ends at `position`. BlockingIOError."""
 
     # Native threads
 

@@ -7,12 +7,13 @@ import logging
 import os
 import selectors
 import socket
+import struct
 import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafka08.runtime.transport import Address, Readiness, Stream
+from kafka08.runtime.transport import Address, Readiness
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def connect_socket(
     receive_buffer: int,
     send_buffer: int,
 ) -> socket.socket:
-    """A connected socket; OSError, UnicodeError.
+    """A connected socket. OSError; UnicodeError for an impossible host name.
 
     A name below .localhost that cannot be resolved means this machine (RFC 6761, section 6.3):
     docker-compose.yml gives brokers such names, which its network resolves and few hosts do.
@@ -69,10 +70,61 @@ def set_options(sock: socket.socket, receive_buffer: int, send_buffer: int) -> N
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
 
 
+class OnSocket:
+    """The calls that every Stream on a connected socket shares."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def peek(self) -> bool:
+        return bool(self._socket.recv(1, socket.MSG_PEEK))
+
+    def drop_undelivered(self, drops: bool, /) -> None:
+        linger = struct.pack("ii", drops, 0)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+    def abort(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+
+
+class SocketStream(OnSocket):
+    """An AcceptedStream on a connected socket. The calls of each message are the socket's own."""
+
+    __slots__ = ("close", "recv_into", "send", "sendall", "settimeout")
+
+    def __init__(self, connected: socket.socket) -> None:
+        super().__init__(connected)
+        self.settimeout = connected.settimeout
+        self.recv_into = connected.recv_into
+        self.send = connected.send
+        self.sendall = connected.sendall
+        self.close = connected.close
+
+    def send_more(self, data: bytes | bytearray | memoryview, /) -> int:
+        return self._socket.send(data, socket.MSG_MORE)
+
+    def send_file(self, file: Any, position: int, size: int, /) -> int:
+        return os.sendfile(self._socket.fileno(), file.fd, position, size)
+
+    def has_finished(self) -> bool:
+        if sys.platform != "linux":
+            return False
+        try:
+            [state] = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        except OSError:
+            return False
+        return state == _CLOSE_WAIT
+
+
 class SocketConnecting:
     """A `Connecting` on non-blocking sockets."""
 
-    stream: socket.socket
+    stream: SocketStream
 
     def __init__(self, address: Address, receive_buffer: int, send_buffer: int) -> None:
         self._buffers = (receive_buffer, send_buffer)
@@ -93,14 +145,14 @@ class SocketConnecting:
                 failed = error
                 continue
             if code in UNDER_WAY:
-                self.stream = sock
+                self._socket, self.stream = sock, SocketStream(sock)
                 return
             sock.close()
             failed = OSError(code, os.strerror(code))
         raise failed or OSError("the host has no address")
 
     def finish(self) -> bool:
-        code = self.stream.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             self.stream.close()
             self._try_next(OSError(code, os.strerror(code)))
@@ -205,17 +257,6 @@ def connection_descriptors_end() -> int:
     return limit - min(RESERVED_MAX, limit // RESERVED_PART)
 
 
-def peer_has_finished(connected: socket.socket) -> bool:
-    """As BrokerRuntime.has_finished. Linux alone says it."""
-    if sys.platform != "linux":
-        return False
-    try:
-        [state] = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
-    except OSError:
-        return False
-    return state == _CLOSE_WAIT
-
-
 class SocketListener:
     """A `Listener` on a socket of the given class: gevent needs the unpatched one.
 
@@ -253,7 +294,7 @@ class SocketListener:
         self._send_buffer = send_buffer
         self._end = connection_descriptors_end()
 
-    def accept(self) -> tuple[Stream, Address]:
+    def accept(self) -> tuple[SocketStream, Address]:
         # As socket.accept does, but in the class that was given: a patched one costs each call a
         # Python frame.
         descriptor, address = self.socket._accept()  # type: ignore[attr-defined]
@@ -264,7 +305,7 @@ class SocketListener:
             raise OSError(errno.EMFILE, RESERVED_TEXT)
         accepted.setblocking(False)
         set_options(accepted, 0, self._send_buffer)
-        return accepted, (host_of(address), address[1])
+        return SocketStream(accepted), (host_of(address), address[1])
 
     def close(self) -> None:
         self.socket.close()

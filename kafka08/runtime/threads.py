@@ -17,7 +17,13 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.lifecycle import in_forked_processes
 from kafka08.runtime.epoll import EpollPoller, has_epoll
 from kafka08.runtime.interface import Cancellable, ClientRuntime, Condition, Event, Lock, Task
-from kafka08.runtime.sockets import Connect, SocketConnecting, SocketPoller, connect_socket
+from kafka08.runtime.sockets import (
+    Connect,
+    SocketConnecting,
+    SocketPoller,
+    SocketStream,
+    connect_socket,
+)
 from kafka08.runtime.transport import Address, Connecting, Poller, Stream
 
 if TYPE_CHECKING:
@@ -99,13 +105,14 @@ class ThreadRuntime:
         receive_buffer: int = 0,
         send_buffer: int = 0,
     ) -> Stream:
-        return connect_socket(
+        connected = connect_socket(
             self._connect,
             address,
             timeout,
             receive_buffer=receive_buffer,
             send_buffer=send_buffer,
         )
+        return SocketStream(connected)
 
     def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
         # Imported here because kazoo takes a sixth of what `import kafka08.consumer` may take.

@@ -1,61 +1,65 @@
 """Streams, listeners and pollers: the network, as a Runtime offers it.
 
-A Stream is the part of `socket.socket` that this package uses, so a client's stream is a
-plain socket, at no further cost. Other implementations keep its names and errors: OSError when a
-connection fails, TimeoutError after the timeout of a call, BlockingIOError when a stream that never
-waits has no bytes to read or no room to write.
+The names and errors of a Stream are those of `socket.socket`: OSError when a connection fails,
+TimeoutError after the timeout of a call, BlockingIOError when a stream that never waits has no
+bytes to read or no room to write.
 """
 
 from __future__ import annotations
 
-import socket
-import struct
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from kafka08.runtime.disk import File
 
 Address = tuple[str, int]
 """Host and port."""
 
-MORE: Final = socket.MSG_MORE
-"""Flag of `Stream.send`: more bytes follow at once, so both may share a segment."""
-PEEK: Final = socket.MSG_PEEK
-"""Flag of `Stream.recv`: do not remove the bytes."""
-
-BOTH_WAYS: Final = socket.SHUT_RDWR
-"""For `Stream.shutdown`."""
-
-DROP_UNDELIVERED: Final = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-"""For `Stream.setsockopt`: when the stream is closed, or its process dies, the system drops the
-bytes that the peer's host has not acknowledged, and resets the connection."""
-DELIVER_ALL: Final = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
-"""For `Stream.setsockopt`, the default: the system goes on sending them for minutes."""
-
 
 class Stream(Protocol):
-    """A connection for bytes in both directions. `recv` returns b"" once the peer has closed it."""
+    """A connection for bytes in both directions."""
 
     def settimeout(self, seconds: float | None, /) -> None:
         """Limit the wait of each call; 0: no wait, None: no limit."""
 
-    def recv(self, size: int, flags: int = ..., /) -> bytes: ...
+    def peek(self) -> bool:
+        """Wait for bytes, and leave them. False once the peer has closed the stream."""
 
     def recv_into(self, buffer: bytearray | memoryview, /) -> int:
         """Receive into the start of the buffer. Returns the number of bytes, 0 once the peer has
         closed the stream."""
 
-    def send(self, data: bytes | bytearray | memoryview, flags: int = ..., /) -> int:
+    def send(self, data: bytes | bytearray | memoryview, /) -> int:
         """Returns the number of bytes that were taken."""
 
     def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
         """Send all of it, or raise."""
 
-    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
-        """DROP_UNDELIVERED or DELIVER_ALL."""
+    def drop_undelivered(self, drops: bool, /) -> None:
+        """True: when the stream is closed, or its process dies, the system drops the bytes that the
+        peer's host has not acknowledged, and resets the connection. False, the default: the system
+        goes on sending them for minutes."""
 
-    def shutdown(self, how: int, /) -> None:
-        """BOTH_WAYS ends the wait of another task's call."""
+    def abort(self) -> None:
+        """End the wait of another task's call, and all later ones; `close` is still due."""
 
     def close(self) -> None: ...
+
+
+class AcceptedStream(Stream, Protocol):
+    """A stream of a Listener. It never waits."""
+
+    def send_more(self, data: bytes | bytearray | memoryview, /) -> int:
+        """`send`; more bytes follow at once, so both may share a segment."""
+
+    def send_file(self, file: File, position: int, size: int, /) -> int:
+        """Send bytes of a file without reading them. Returns the number of bytes sent, 0 if the
+        file ends at `position`."""
+
+    def has_finished(self) -> bool:
+        """Whether the peer has closed its side, although bytes of it wait to be read, which hide
+        that from a read. False where the system does not say it."""
 
 
 class Connecting(Protocol):
@@ -120,7 +124,7 @@ class Listener(Protocol):
     @property
     def port(self) -> int: ...
 
-    def accept(self) -> tuple[Stream, Address]:
+    def accept(self) -> tuple[AcceptedStream, Address]:
         """The next connection and its peer's address; BlockingIOError if there is none. OSError: it
         was not accepted, or closed at once because this process has too few descriptors left."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -186,22 +185,11 @@ class SimBrokerRuntime(SimRuntime):
     def when_acceptable(self, listener: Any) -> SimIoWatch:
         return SimIoWatch(listener, for_writing=False)
 
-    def has_finished(self, stream: Any) -> bool:
-        finished: bool = stream.has_ended
-        return finished
-
     def when_readable(self, stream: Any) -> SimIoWatch:
         return SimIoWatch(stream, for_writing=False)
 
     def when_writable(self, stream: Any) -> SimIoWatch:
         return SimIoWatch(stream, for_writing=True)
-
-    def send_file(self, stream: Any, file: Any, position: int, size: int) -> int:
-        if not stream.is_writable:
-            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-        data = file.pread(size, position)
-        sent: int = stream.send(data) if data else 0
-        return sent
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
         self.process.check_alive()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from greenlet import GreenletExit
 
-from kafka08.runtime.transport import DROP_UNDELIVERED, PEEK, Address
+from kafka08.runtime.disk import File
+from kafka08.runtime.transport import Address
 from kafka08.simulation.frames import name_of_request, name_of_response
 from kafka08.simulation.process import Process
 from kafka08.simulation.task import Ticket
@@ -155,13 +156,10 @@ class SimStream:
     def settimeout(self, seconds: float | None, /) -> None:
         self._timeout = seconds
 
-    def recv(self, size: int, flags: int = 0, /) -> bytes:
+    def peek(self) -> bool:
         if self.is_closed or not self._inbox or self.process.is_dead:
             self._await_bytes()
-        data = bytes(self._inbox[:size])
-        if not flags & PEEK:
-            self._take(len(data))
-        return data
+        return bool(self._inbox)
 
     def recv_into(self, buffer: bytearray | memoryview, /) -> int:
         if self.is_closed or not self._inbox or self.process.is_dead:
@@ -171,9 +169,19 @@ class SimStream:
         self._take(count)
         return count
 
-    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
+    def send(self, data: bytes | bytearray | memoryview, /) -> int:
         room = self._await_room()
         return self._put(data, room) if len(data) else 0
+
+    send_more = send
+
+    def send_file(self, file: File, position: int, size: int, /) -> int:
+        self._await_room()
+        data = file.pread(size, position)
+        return self.send(data) if data else 0
+
+    def has_finished(self) -> bool:
+        return self.has_ended
 
     def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
         rest = data
@@ -181,10 +189,10 @@ class SimStream:
             count = self._put(rest, self._await_room())
             rest = memoryview(rest).cast("B")[count:]
 
-    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
-        self._drops_undelivered = (level, option, value) == DROP_UNDELIVERED
+    def drop_undelivered(self, drops: bool, /) -> None:
+        self._drops_undelivered = drops
 
-    def shutdown(self, how: int, /) -> None:
+    def abort(self) -> None:
         self._check_open()
         if self._peer is None or self.error is not None:
             raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")

@@ -199,16 +199,10 @@ class FakeRuntime:
     def when_acceptable(self, listener: Listener) -> IoWatch:
         raise AssertionError("a fake runtime has no network")
 
-    def has_finished(self, stream: Stream) -> bool:
-        raise AssertionError("a fake runtime has no network")
-
     def when_readable(self, stream: Stream) -> IoWatch:
         raise AssertionError("a fake runtime has no network")
 
     def when_writable(self, stream: Stream) -> IoWatch:
-        raise AssertionError("a fake runtime has no network")
-
-    def send_file(self, stream: Stream, file: Any, position: int, size: int) -> int:
         raise AssertionError("a fake runtime has no network")
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:

@@ -35,7 +35,7 @@ class Wire:
 
     def settimeout(self, seconds: float | None) -> None: ...
 
-    def setsockopt(self, *_: object) -> None: ...
+    def drop_undelivered(self, drops: bool) -> None: ...
 
     def sendall(self, data: bytes) -> None:
         self._client.send(data)
@@ -53,7 +53,7 @@ class Wire:
         self._received = self._received[count:]
         return count
 
-    def shutdown(self, how: int) -> None:
+    def abort(self) -> None:
         self._received = b""
         self._pair.aborts += 1
 

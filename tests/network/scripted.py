@@ -132,6 +132,11 @@ class ScriptedSocket:
         del self._coming[:size]
         return size
 
+    send = sendall
+
+    def fileno(self) -> int:
+        return -1
+
     def recv(self, size: int, flags: int) -> bytes:
         """Only as the look ahead without waiting."""
         assert (size, flags, self._timeout) == (1, socket.MSG_PEEK, 0)

@@ -36,7 +36,7 @@ from kafka08.protocol.types import Request, Response
 from kafka08.runtime.threads import ThreadRuntime
 from tests.memory import resident_bytes
 from tests.mock_clock import MockClock
-from tests.network.scripted import Hangup, ScriptedNetwork
+from tests.network.scripted import Hangup, ScriptedNetwork, ScriptedSocket
 from tests.waiting import until
 
 RESPONSE = ConsumerMetadataResponse(0, 7, "host", 9092)
@@ -204,7 +204,7 @@ def test_a_host_name_that_cannot_be_one_is_a_failed_connection() -> None:
         Connection("a" * 70 + ".x", 1).send(QUESTION)
 
 
-def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
+def test_a_slow_trickle_does_not_outlive_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout is for the whole response, not for each piece of it."""
     clock = MockClock()
     network = answering(FRAME, chunk=1)
@@ -215,14 +215,14 @@ def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
         timeout_ms=1000,
         client_id="",
     )
-    connection.write(QUESTION)
-    receive = network.sockets[0].recv_into
+    receive = ScriptedSocket.recv_into
 
-    def slowly(target: memoryview) -> int:
+    def slowly(sock: ScriptedSocket, target: memoryview) -> int:
         clock.advance(0.3)
-        return receive(target)
+        return receive(sock, target)
 
-    network.sockets[0].recv_into = slowly  # type: ignore[method-assign]
+    monkeypatch.setattr(ScriptedSocket, "recv_into", slowly)
+    connection.write(QUESTION)
     with pytest.raises(RequestTimeout, match="to a ConsumerMetadataRequest within 1000"):
         connection.read_response()
     assert clock.time_ms() - MockClock().time_ms() <= 1300

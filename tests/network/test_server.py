@@ -35,6 +35,7 @@ from kafka08.protocol.frame import BUFFER_BYTES
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.greenlets import GeventRuntime
 from kafka08.runtime.system_disk import SYSTEM_DISK
+from kafka08.runtime.transport import AcceptedStream
 from tests.waiting import until
 
 DEADLINE = 60.0
@@ -593,7 +594,7 @@ def test_a_connection_that_cannot_be_accepted_does_not_stop_the_next(
     """It is closed; gevent would stop a watcher whose callback raises."""
     take, failures = SocketServer._take, [OSError("gone"), RuntimeError("a bug")]
 
-    def fail_twice(server: SocketServer, accepted: socket.socket, address: Any) -> None:
+    def fail_twice(server: SocketServer, accepted: AcceptedStream, address: Any) -> None:
         if failures:
             raise failures.pop()
         take(server, accepted, address)

@@ -19,6 +19,7 @@ from kafka08.runtime.sockets import (
     SocketConnecting,
     SocketListener,
     SocketPoller,
+    SocketStream,
     connection_descriptors_end,
 )
 from kafka08.runtime.threads import THREADS, ThreadRuntime
@@ -208,11 +209,12 @@ def test_a_poller_forgets(poller: Poller) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.send(b"x")
-        poller.watch(ours, "it", read=True, write=True)
+        stream = SocketStream(ours)
+        poller.watch(stream, "it", read=True, write=True)
         assert [("it", True, True)] == poller.poll(SECONDS)
-        poller.watch(ours, "it", read=True, write=False)
+        poller.watch(stream, "it", read=True, write=False)
         assert [("it", True, False)] == poller.poll(SECONDS)
-        poller.forget(ours)
+        poller.forget(stream)
         assert [] == poller.poll(0)
 
 
