@@ -155,7 +155,7 @@ def numbers_to_json(numbers: Mapping[TopicPartition, int]) -> dict[str, dict[str
 def _json_object(text: str, option: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{option}: {text!r} is not JSON: {error}") from error
     if not isinstance(parsed, dict):
         raise ConfigError(f"{option}: {text!r} is not a JSON object")

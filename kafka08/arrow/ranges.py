@@ -56,7 +56,7 @@ def ranges_from_json(text: str) -> tuple[OffsetRange, ...]:
     """
     try:
         parsed = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"offsetRanges: {text!r} is not JSON: {error}") from error
     if not isinstance(parsed, list):
         raise ConfigError(f'offsetRanges: {text!r} is not a list like [["topic",0,100,200]]')

@@ -217,7 +217,10 @@ def body_of(environ: Mapping[str, Any]) -> dict[str, Any]:
     length = environ.get("CONTENT_LENGTH") or ""
     if not length.isdecimal() or not 0 < int(length) <= BODY_BYTES_MAX:
         raise BadRequest(f"A change has from 1 to {BODY_BYTES_MAX} bytes.")
-    found = json.loads(environ["wsgi.input"].read(int(length)))
+    try:
+        found = json.loads(environ["wsgi.input"].read(int(length)))
+    except RecursionError as error:
+        raise BadRequest("A change is a JSON object.") from error
     if not isinstance(found, dict):
         raise BadRequest("A change is a JSON object.")
     return found

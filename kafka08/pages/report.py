@@ -68,7 +68,7 @@ def read_report(path: Path) -> Kept | None:
         return Kept(str(kept["connect"]), view, trends)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"{path} exists and is not a report of kafka08 ({error}). Give another name, or remove "
             "the file"

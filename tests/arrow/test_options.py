@@ -201,6 +201,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"startingOffsets": '{"t":{"a":1}}'}, "", "'a' is not a partition"),
     ({"startingOffsets": "soon"}, "", "startingOffsets: 'soon' is not earliest, committed or "),
     ({"startingOffsets": '{"t":'}, "", "startingOffsets: '{\"t\":' is not JSON"),
+    ({"startingOffsets": '{"t":' * 50_000}, "", "is not JSON: maximum recursion depth"),
     ({"endingOffsets": "now"}, "", "endingOffsets: 'now' is not latest or offsets like"),
     ({"endingOffsets": "earliest"}, "", "a query cannot end at earliest"),
     ({"endingOffsets": '{"t":{"0":-2}}'}, "", "-2 (earliest) cannot be where a query ends"),

@@ -38,6 +38,7 @@ def test_size_and_name() -> None:
     ("text", "fault"),
     [
         ("[[", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ('{"t":1}', "is not a list"),
         ('[["t",0,1]]', "is not [topic, partition, from, until]"),
         ('[["t","0",1,2]]', "is not [topic, partition, from, until]"),

@@ -129,6 +129,7 @@ def test_a_token_moves_from_the_address_into_a_cookie() -> None:
         (str(BODY_BYTES_MAX + 1), b"{}"),
         ("2", b"[]"),
         ("1", b"{"),
+        ("60000", b"[" * 60_000),
         ("3", b"\xff\xfe\xfd"),
     ],
 )

@@ -45,6 +45,7 @@ def test_without_a_report_there_is_nothing_to_compare_with(tmp_path: Path) -> No
         '<script type="application/json" id="kept">{"view": [], "trends": 3}</script>',
         '<script type="application/json" id="kept">[1]</script>',
         '<script type="application/json" id="kept">{</script>',
+        f'<script type="application/json" id="kept">{"[" * 100_000}</script>',
     ],
 )
 def test_other_files_are_not_overwritten(text: str, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def read_command(line: bytes) -> Command:
     """Raises BadCommand."""
     try:
         given = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadCommand(f"not JSON: {error}") from error
     if not isinstance(given, dict) or given.get("do") not in get_args(Verb):
         raise BadCommand(f'"do" must be one of {", ".join(get_args(Verb))}')

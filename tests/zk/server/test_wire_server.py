@@ -255,7 +255,7 @@ def test_a_reply_is_lost_on_command(world: World, client: Client) -> None:
 @pytest.mark.parametrize(
     "line",
     [b"{", b"[]", b'{"do": "burn"}', b'{"do": "expire", "session": 7}', b'{"do": "delay"}',
-     b'{"do": "lose", "session": "x", "count": 1}'],
+     b'{"do": "lose", "session": "x", "count": 1}', b"[" * 4000],
 )  # fmt: skip
 def test_a_command_that_cannot_be_executed_says_why(world: World, line: bytes) -> None:
     """The response is an error, and nothing else happens."""
