@@ -134,9 +134,15 @@ class StreamCopier:
                     len(todo),
                 )
                 return
-            failures = self._send(batch, todo, values, keys, singly=singly)
-            if any(isinstance(error, UnknownTopicOrPartition) for _, error in failures):
-                failures = self._told(batch, failures)
+            try:
+                failures = self._send(batch, todo, values, keys, singly=singly)
+                if any(isinstance(error, UnknownTopicOrPartition) for _, error in failures):
+                    failures = self._told(batch, failures)
+            except ProducerClosed as closed:
+                raise Interrupted from closed
+            for _, failure in failures:
+                if isinstance(failure, ProducerClosed):
+                    raise Interrupted from failure
             for error in (error for _, error in failures if is_missing(error)):
                 self._missing[target] = (time.monotonic() + MISSING_FOR_S, copy(error))
             outcome = judge(len(todo), failures, share_order)
@@ -158,7 +164,7 @@ class StreamCopier:
         singly: bool,
     ) -> Failures:
         """Send the messages at these indexes of the batch, and wait for the results; indexes of
-        failures are relative to `places`. Raises Interrupted."""
+        failures are relative to `places`. Raises ProducerClosed."""
         partition = batch.partition if self._settings.keep_partitions else None
 
         def send(some: Sequence[int]) -> Sent:
@@ -172,19 +178,10 @@ class StreamCopier:
                 timestamps=_times_of(batch, some),
             )
 
-        failures: Failures
-        try:
-            if singly:
-                sent = [send([place]) for place in places]
-                failures = [([n], e) for n, one in enumerate(sent) for _, e in one.failures()]
-            else:
-                failures = send(places).failures()
-        except ProducerClosed as error:
-            raise Interrupted from error
-        for _, failure in failures:
-            if isinstance(failure, ProducerClosed):
-                raise Interrupted from failure
-        return failures
+        if singly:
+            sent = [send([place]) for place in places]
+            return [([n], e) for n, one in enumerate(sent) for _, e in one.failures()]
+        return send(places).failures()
 
     def _told(self, batch: MessageBatch, failures: Failures) -> Failures:
         """The failures; of unknown partitions TopicMissing, if the target's metadata has no such

@@ -307,6 +307,29 @@ def test_messages_of_a_lost_partition_are_not_sent_late() -> None:
     assert 0 == stats.counts.messages
 
 
+def test_a_stop_while_the_target_is_asked_for_its_partitions_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That takes up to max.block.ms, and the stop closes the producer meanwhile: the mirror ended
+    with an error."""
+
+    def closed(*_: object) -> Sequence[PartitionInfo]:
+        raise ProducerClosed("the producer is closed")
+
+    monkeypatch.setattr(FakeTarget, "partitions_for", closed)
+    target = FakeTarget([], [([0], UnknownTopicOrPartition("[t,1]"))])
+    copier = StreamCopier(
+        FakeStream([]),  # type: ignore[arg-type]
+        target,
+        MirrorSettings(),
+        MirrorStats(),
+        threading.Event(),
+        owned,
+    )
+    with pytest.raises(Interrupted):
+        copier.copy(batch_of((None, b"1")))
+
+
 @pytest.mark.parametrize("settings", [MirrorSettings(), MirrorSettings(on_failure=OnFailure.SKIP)])
 @pytest.mark.parametrize("failure", [PASSES, ProducerClosed("closed")])
 def test_a_stop_leaves_an_unacknowledged_batch(
