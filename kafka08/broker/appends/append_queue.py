@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from kafka08.broker.replica.partition import Partition
 from kafka08.config import LONG_MAX
-from kafka08.errors import NotLeaderForPartition, UnpacksTooLarge
+from kafka08.errors import FileRefused, NotLeaderForPartition, UnpacksTooLarge
 from kafka08.log.log import Log
 from kafka08.log.slices import AppendInfo
 from kafka08.protocol import message_set
@@ -160,7 +160,11 @@ class AppendQueue:
     def _finish(self, append: QueuedAppend, log: Log, info: AppendInfo) -> None:
         """Acknowledge the append, after its fsync if one is due."""
         self._partition.count_in(info.count, len(append.message_set))
-        flush = log.owed_flush()
+        try:
+            flush = log.owed_flush()
+        except FileRefused as error:
+            append.complete(None, error)
+            return
         if flush is None:
             self._acknowledge(append, info)
             return
@@ -174,6 +178,8 @@ class AppendQueue:
                     self._acknowledge(append, info)
                 else:
                     append.fail(error)
+            except FileRefused as refusal:
+                append.fail(refusal)
             finally:
                 self._run_next()
 

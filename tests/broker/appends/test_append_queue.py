@@ -7,12 +7,19 @@ import os
 import random
 import struct
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from kafka08.broker.appends.inline_appends import NATIVE_MIN_BYTES
 from kafka08.broker.purgatory.delayed_produce import AppendErrors, AppendResults
-from kafka08.errors import InvalidMessage, NotCoordinatorForConsumer, NotLeaderForPartition
+from kafka08.errors import (
+    FileRefused,
+    InvalidMessage,
+    NotCoordinatorForConsumer,
+    NotLeaderForPartition,
+)
+from kafka08.log.unsynced import UnsyncedChanges
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.offset_commit import (
@@ -27,6 +34,10 @@ from kafka08.protocol.types import Buffer
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.broker.fake_runtime import Halted
 from tests.broker.world import Client, World
+from tests.log.refusing_disk import RefusingDisk
+
+if TYPE_CHECKING:
+    from kafka08.runtime.disk import Disk
 
 TP = TopicPartition("t", 0)
 GZIP = 1
@@ -409,3 +420,29 @@ class TestRecordsOfGroups:
         self.commit_elsewhere(world, "g", 100, level)
         world.runtime.run_native_jobs()
         assert 100 == self.committed(world, "g")
+
+
+@pytest.mark.parametrize("step", ["before the fsync", "behind it"])
+def test_an_fsync_that_is_refused_is_the_answer_of_its_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """With no descriptor left, say. The append was never answered, and its client waited for
+    ever."""
+
+    def refuse(*_: object) -> bool:
+        raise FileRefused("cannot delete a mark: Operation not permitted")
+
+    disk = RefusingDisk()
+    world = World(tmp_path, native_inline=False, disk=cast("Disk", disk))
+    world.lead("t", config={"flush.messages": "1"})
+    results: list[AppendResults] = []
+    append(world, large(), results)
+    append(world, small(b"behind it"), results)
+    if step == "before the fsync":
+        disk.refuses = lambda path: path.name == "t-0"
+    else:
+        monkeypatch.setattr(UnsyncedChanges, "complete", refuse)
+    world.runtime.run_native_jobs()
+    refused = [result[TP].error_code for result in results]
+    assert [FileRefused.code] * 2 == refused
+    assert not world.partition("t").is_queued
