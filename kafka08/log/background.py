@@ -33,11 +33,13 @@ class PendingFlush:
                 file.sync()
 
     def then(self, call: Callable[[], object]) -> PendingFlush:
-        """The same flush, whose `complete` also calls `call`."""
+        """The same flush, whose `complete` also calls `call`, if it fails, too."""
 
         def complete() -> None:
-            self.complete()
-            call()
+            try:
+                self.complete()
+            finally:
+                call()
 
         return PendingFlush(self._name, self._files, complete)
 

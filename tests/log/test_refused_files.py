@@ -15,7 +15,7 @@ from kafka08.levels import Level
 from kafka08.log import LogConfig, LogManager
 from kafka08.log.files import NOT_THE_DISK, no_way_back, storage_errors
 from kafka08.structs import TopicPartition
-from tests.log.conftest import ManualClock, a_set, all_values
+from tests.log.conftest import Deferred, ManualClock, a_set, all_values
 from tests.log.refusing_disk import RefusingDisk
 
 T0 = TopicPartition("t", 0)
@@ -112,6 +112,29 @@ def test_one_refused_log_does_not_keep_others_from_retention_and_flushes(
     other.append(a_set(b"x"))
     assert 1 == manager.flush_dirty()
     assert other.recovery_point == other.log_end_offset
+
+
+def test_a_flush_whose_end_is_refused_is_repeated(
+    tmp_path: Path, disk: RefusingDisk, clock: ManualClock, background: Deferred
+) -> None:
+    """The log counted as being flushed for ever, so that flush.ms did nothing any more."""
+    config = LogConfig(segment_bytes=145, flush_ms=0)
+    manager = LogManager([tmp_path / "a"], config, clock=clock, disk=disk, background=background)
+    manager.load()
+    log = manager.get_or_create(T0)
+    for _ in range(2):
+        log.append(a_set(bytes(90)))  # the second one rolls, and leaves a mark
+    clock.now_ms += 1
+    background.flushes.clear()
+    assert 1 == manager.flush_dirty()
+    disk.refuses = lambda path: "unsynced" in path.name
+    with pytest.raises(FileRefused):
+        background.flushes.pop().run()
+    disk.refuses = lambda _: False
+    assert 1 == manager.flush_dirty()
+    background.flushes.pop().run()
+    assert 2 == log.recovery_point
+    manager.shutdown()
 
 
 def test_nothing_is_truncated_without_its_checkpoint(
