@@ -71,16 +71,16 @@ SETTINGS: Final = {
 }
 """A segment preallocates its index, which for 10,000 of them is memory here. Retention is looked at
 as often as by default: other benchmarks do it each second."""
-TIMEOUT_SECONDS: Final = 1800.0
-IDLE_SECONDS: Final = 10.0
-SETTLE_SECONDS: Final = 5.0
+TIMEOUT_S: Final = 1800.0
+IDLE_S: Final = 10.0
+SETTLE_S: Final = 5.0
 LED: Final = 1000
 AT_ONCE: Final = 250
-PRODUCE_SECONDS: Final = 3.0
-PING_SECONDS: Final = 0.01
+PRODUCE_S: Final = 3.0
+PING_S: Final = 0.01
 SET_BYTES: Final = 126
 ASKED: Final = 10
-ISR_POLL_SECONDS: Final = 0.25
+ISR_POLL_S: Final = 0.25
 
 Figures = dict[str, float]
 
@@ -104,7 +104,7 @@ class Latency(threading.Thread):
     def run(self) -> None:
         frame = codec.encode_request(MetadataRequest(["small"]), 1, load.CLIENT_ID)
         with load.connect(self._address) as connection:
-            while not self._ended.wait(PING_SECONDS):
+            while not self._ended.wait(PING_S):
                 began = time.perf_counter()
                 load.exchange(connection, frame)
                 self.worst = max(self.worst, time.perf_counter() - began)
@@ -164,14 +164,14 @@ def one_broker(kind: str, topics: Topics, directory: Path, zookeeper: JvmZooKeep
             await_leaders(broker, "small", 1)
             with asking(broker.address, figures), meter.step("created"):
                 create_all(admin, broker, topics)
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(SETTLE_S)
         figures["memory"] = resident_megabytes(broker.pid)
         figures["idle"] = idle_percent([broker], meter)
         figures["produced"] = produce_wide(broker, first_of(topics, LED))
         with meter.step("asked"):
             ask_for_all(broker)
         with meter.step("stopped"):
-            broker.stop(TIMEOUT_SECONDS)
+            broker.stop(TIMEOUT_S)
         with meter.step("started"):
             start_again(broker, topics)
     finally:
@@ -189,22 +189,22 @@ def create_all(admin: AdminClient, broker: JvmSubject | OurSubject, topics: Topi
     for topic, count in topics.items():
         admin.create_topic(topic, count, 1)
     for topic, count in topics.items():
-        await_leaders(broker, topic, count, TIMEOUT_SECONDS)
+        await_leaders(broker, topic, count, TIMEOUT_S)
 
 
 def start_again(broker: JvmSubject | OurSubject, topics: Topics) -> None:
     broker.start()
     for topic, count in topics.items():
-        await_leaders(broker, topic, count, TIMEOUT_SECONDS)
+        await_leaders(broker, topic, count, TIMEOUT_S)
 
 
 def idle_percent(brokers: Sequence[JvmSubject | OurSubject], meter: Meter) -> float:
     """Percent of a core of the busiest of them."""
     before = [cpu_seconds(broker.pid) for broker in brokers]
     with meter.step("idle"):
-        time.sleep(IDLE_SECONDS)
+        time.sleep(IDLE_S)
     used = [cpu_seconds(one.pid) - was for one, was in zip(brokers, before, strict=True)]
-    return max(used) / IDLE_SECONDS * 100
+    return max(used) / IDLE_S * 100
 
 
 def ask_for_all(broker: JvmSubject | OurSubject) -> None:
@@ -233,7 +233,7 @@ def produce_wide(broker: JvmSubject | OurSubject, topics: Topics) -> float:
         for frame, response in zip(frames, responses, strict=True)
     ]
     before = cpu_seconds(broker.pid)
-    requests, _ = load.drive(streams, PRODUCE_SECONDS)
+    requests, _ = load.drive(streams, PRODUCE_S)
     return (cpu_seconds(broker.pid) - before) / requests * 1000
 
 
@@ -248,7 +248,7 @@ def three_brokers(kind: str, topics: Topics, directory: Path, zookeeper: JvmZooK
         cluster.create_topic("small", 1)
         with asking(cluster.broker(1).address, figures), meter.step("created"):
             create_replicated(cluster, topics)
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(SETTLE_S)
         figures["memory"] = max(resident_megabytes(one.pid) for one in cluster.brokers)
         figures["idle"] = idle_percent(cluster.brokers, meter)
         with meter.step("asked"):
@@ -257,7 +257,7 @@ def three_brokers(kind: str, topics: Topics, directory: Path, zookeeper: JvmZooK
         with meter.step("returned"):
             return_to_isrs(cluster, topics, victim)
         with meter.step("stopped"):
-            cluster.broker(victim).stop(TIMEOUT_SECONDS)
+            cluster.broker(victim).stop(TIMEOUT_S)
         return_to_isrs(cluster, topics, victim)
         killed(cluster, topics, meter, "controlled")
     finally:
@@ -271,7 +271,7 @@ def create_replicated(cluster: Cluster, topics: Topics) -> None:
             admin.create_topic(topic, count, len(BROKERS))
     for broker in cluster.brokers:
         for topic, count in topics.items():
-            await_leaders(broker, topic, count, TIMEOUT_SECONDS)
+            await_leaders(broker, topic, count, TIMEOUT_S)
 
 
 def killed(cluster: Cluster, topics: Topics, meter: Meter, name: str) -> int:
@@ -287,21 +287,21 @@ def killed(cluster: Cluster, topics: Topics, meter: Meter, name: str) -> int:
         survivors = [cluster.broker(n) for n in BROKERS if n != victim]
         with meter.step(name):
             for topic in topics:
-                await_other_leaders(survivors, topic, victim, TIMEOUT_SECONDS)
+                await_other_leaders(survivors, topic, victim, TIMEOUT_S)
     return victim
 
 
 def return_to_isrs(cluster: Cluster, topics: Topics, broker_id: int) -> None:
     """Start the broker and wait until it is in each ISR; ZooKeeper is asked, topic after topic."""
     cluster.broker(broker_id).start()
-    deadline = time.monotonic() + TIMEOUT_SECONDS
+    deadline = time.monotonic() + TIMEOUT_S
     with ZkClient(cluster.zookeeper) as zk:
         store = ClusterStore(zk)
         for topic, count in topics.items():
             wanted = [TopicPartition(topic, number) for number in range(count)]
             while any(broker_id not in one.isr for one in store.leader_and_isr(wanted).values()):
                 assert time.monotonic() < deadline, f"{broker_id} is not in each ISR of {topic}"
-                time.sleep(ISR_POLL_SECONDS)
+                time.sleep(ISR_POLL_S)
 
 
 UNITS: Final = {"longest": "ms", "memory": "MB", "idle": "%", "produced": "ms/rq"}

@@ -13,7 +13,7 @@ from kafka08.zk.store import ClusterStore
 
 BROKERS = (1, 2, 3)
 HEAP = "512m"
-CREATION_SECONDS = 120.0
+CREATION_S = 120.0
 """Longest wait for a new topic; 0.8.2.2 needs a while for a thousand partitions."""
 
 Broker = JvmSubject | OurSubject
@@ -72,7 +72,7 @@ class Cluster:
             else:
                 admin.create_topic(topic, assignment=assignment)
         for broker in self.brokers:
-            await_leaders(broker, topic, len(assignment), CREATION_SECONDS)
+            await_leaders(broker, topic, len(assignment), CREATION_S)
 
     def leaders(self, topic: str) -> list[Broker]:
         """The leader of each partition."""

@@ -37,7 +37,7 @@ from tests.interop.jvm import JvmZooKeeper
 TOPIC: Final = "t"
 MESSAGES: Final = 50
 """In each partition; offsets of groups stay below it, so each has a lag."""
-SCRAPE_SECONDS: Final = 1.0
+SCRAPE_S: Final = 1.0
 """A scrape may take so long."""
 SCRAPER: Final = """
 import sys, time, urllib.request
@@ -141,7 +141,7 @@ def measure(zookeeper: JvmZooKeeper, broker: OurSubject, options: argparse.Names
             f"99 % below {took[len(took) * 99 // 100]:.2f} s, slowest {slowest:.2f} s"
         )
         print(f"{resident_megabytes(os.getpid()):.0f} MB of memory")
-    return int(slowest > SCRAPE_SECONDS)
+    return int(slowest > SCRAPE_S)
 
 
 def fill(connect: str, broker: OurSubject, partitions: int) -> None:

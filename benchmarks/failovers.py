@@ -37,13 +37,13 @@ LED: Final = 1000
 """Partitions that the killed broker leads."""
 MANY: Final = 500
 """Partitions on each broker of an idle cluster."""
-IDLE_SECONDS: Final = 8.0
-SETTLE_SECONDS: Final = 4.0
+IDLE_S: Final = 8.0
+SETTLE_S: Final = 4.0
 """Between a change and a measurement that it must not disturb."""
-QUIET_SECONDS: Final = 1.0
+QUIET_S: Final = 1.0
 """A producer that is answered for so long has got over it."""
-TIMEOUT_SECONDS: Final = 60.0
-POLL_SECONDS: Final = 0.02
+TIMEOUT_S: Final = 60.0
+POLL_S: Final = 0.02
 
 Figures = dict[str, float]
 Run = Callable[[Cluster, int], Figures]
@@ -52,10 +52,10 @@ Run = Callable[[Cluster, int], Figures]
 def idle(cluster: Cluster, _rounds: int) -> Figures:
     """Seconds of CPU that a broker with 500 partitions takes in a second in which nothing comes."""
     cluster.create_topic("idle", MANY)
-    time.sleep(SETTLE_SECONDS)
+    time.sleep(SETTLE_S)
     before = cluster.cpu_seconds()
-    time.sleep(IDLE_SECONDS)
-    return {"cpu": (cluster.cpu_seconds() - before) / len(BROKERS) / IDLE_SECONDS * 100}
+    time.sleep(IDLE_S)
+    return {"cpu": (cluster.cpu_seconds() - before) / len(BROKERS) / IDLE_S * 100}
 
 
 def failover(cluster: Cluster, _rounds: int) -> Figures:
@@ -74,7 +74,7 @@ def failover(cluster: Cluster, _rounds: int) -> Figures:
         creation = time.monotonic() - started
         cluster.create_topic("marker", {0: led[0]})
         survivors = [cluster.broker(broker) for broker in others]
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(SETTLE_S)
         ended = SessionEnd(zk, victim)
         cluster.broker(victim).kill()
         ended_at = ended.wait()
@@ -108,18 +108,18 @@ def one_gap(cluster: Cluster, tp: TopicPartition, signal: str) -> Figures:
         victim = ClusterStore(zk).leader_and_isr([tp])[tp].leader
         ended = SessionEnd(zk, victim)
         producer = Producer(cluster, tp.topic)
-        producer.run(until=time.time() + QUIET_SECONDS)
+        producer.run(until=time.time() + QUIET_S)
         broker = cluster.broker(victim)
         stopped_at = time.time()
         broker.kill() if signal == "kill" else broker.begin_stop()
         while producer.leader == victim or not producer.is_through:
-            producer.run(until=time.time() + POLL_SECONDS)
-            assert time.time() < stopped_at + TIMEOUT_SECONDS, "nobody acknowledges any more"
+            producer.run(until=time.time() + POLL_S)
+            assert time.time() < stopped_at + TIMEOUT_S, "nobody acknowledges any more"
         ended_at = ended.wait()
         broker.finish_stop()
     broker.start()
     await_all_in_sync(cluster, tp.topic)
-    acknowledged = [at for at in producer.acknowledged if at > stopped_at - POLL_SECONDS]
+    acknowledged = [at for at in producer.acknowledged if at > stopped_at - POLL_S]
     first_after = next(at for at in acknowledged if at > producer.leads_since)
     return {
         "gap": max(after - before for before, after in pairwise(acknowledged)),
@@ -139,10 +139,10 @@ class SessionEnd:
 
     def wait(self) -> float:
         """Wait for the end of the session and return its time."""
-        deadline = time.monotonic() + TIMEOUT_SECONDS
+        deadline = time.monotonic() + TIMEOUT_S
         while not self._at:
             assert time.monotonic() < deadline, "the session does not end"
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_S)
         return self._at
 
 
@@ -165,20 +165,20 @@ class Producer:
     @property
     def is_through(self) -> bool:
         """The leader that it has found last has acknowledged for a while."""
-        return self.acknowledged[-1] > self.leads_since + QUIET_SECONDS
+        return self.acknowledged[-1] > self.leads_since + QUIET_S
 
     def run(self, until: float) -> None:
         while time.time() < until:
             leader = self._find_leader()
             if leader is None:
-                time.sleep(POLL_SECONDS)
+                time.sleep(POLL_S)
                 continue
             if leader != self.leader:
                 self.leader, self.leads_since = leader, time.time()
             try:
                 self._send(self._cluster.broker(leader), until)
             except (OSError, AssertionError):
-                time.sleep(POLL_SECONDS)
+                time.sleep(POLL_S)
 
     def _send(self, broker: Broker, until: float) -> None:
         """Send until the time is over. OSError or, for an error code, AssertionError ends it."""
@@ -209,25 +209,25 @@ def leaders_known_to(broker: Broker, topic: str) -> list[int]:
 
 
 def await_other_leaders(
-    survivors: Sequence[Broker], topic: str, victim: int, timeout_s: float = TIMEOUT_SECONDS
+    survivors: Sequence[Broker], topic: str, victim: int, timeout_s: float = TIMEOUT_S
 ) -> None:
     """Wait until all brokers name a leader for each partition of the topic, never the victim."""
     deadline = time.monotonic() + timeout_s
     for broker in survivors:
         while not {-1, victim}.isdisjoint(leaders_known_to(broker, topic)):
             assert time.monotonic() < deadline, f"{broker.address} still names dead leaders"
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_S)
 
 
 def await_all_in_sync(cluster: Cluster, topic: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
+    deadline = time.monotonic() + TIMEOUT_S
     with ZkClient(cluster.zookeeper) as zk:
         store = ClusterStore(zk)
         while len(
             store.leader_and_isr([TopicPartition(topic, 0)])[TopicPartition(topic, 0)].isr
         ) < len(BROKERS):
             assert time.monotonic() < deadline, f"{topic} does not come into sync"
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_S)
 
 
 def a_follower_of_the_controller(store: ClusterStore) -> int:

@@ -30,8 +30,8 @@ from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.structs import TopicPartition
 
 ROWS: Final = 20_000
-IDLE_SECONDS: Final = 3.0
-SETTLE_SECONDS: Final = 1.0
+IDLE_S: Final = 3.0
+SETTLE_S: Final = 1.0
 LEADERS_S: Final = 300
 
 
@@ -142,7 +142,7 @@ def consumer_of(servers: str, partitions: int) -> KafkaConsumer:
     )
     topic = topic_of(partitions)
     consumer.assign([TopicPartition(topic, number) for number in range(partitions)])
-    settled_at = time.monotonic() + SETTLE_SECONDS + partitions / 2000
+    settled_at = time.monotonic() + SETTLE_S + partitions / 2000
     while time.monotonic() < settled_at:
         consumer.poll(0.1)
     return consumer
@@ -152,8 +152,8 @@ def idle_consumer(servers: str, partitions: int) -> float:
     """Thousandths of a core that a consumer of so many idle partitions takes."""
     with consumer_of(servers, partitions) as consumer:
         began, cpu_began = time.monotonic(), time.process_time()
-        while time.monotonic() < began + IDLE_SECONDS:
-            consumer.poll(IDLE_SECONDS)
+        while time.monotonic() < began + IDLE_S:
+            consumer.poll(IDLE_S)
         return (time.process_time() - cpu_began) / (time.monotonic() - began) * 1e3
 
 

@@ -14,10 +14,10 @@ from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTo
 
 CLIENT_ID = "bench"
 RECEIVE_BYTES = 1 << 20
-LAST_RESPONSES_SECONDS = 60
+LAST_RESPONSES_S = 60
 ENTRY_OVERHEAD = 26
 """Bytes of an entry beside its value: offset, size, crc, magic, attributes, two lengths."""
-RESPONSE_SECONDS = 600
+RESPONSE_S = 600
 """The longest wait for a response: a JVM broker that gets 10,000 partitions takes more than a
 minute."""
 
@@ -25,7 +25,7 @@ minute."""
 def connect(address: str) -> socket.socket:
     """A blocking connection to `host:port`."""
     host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host, int(port)), timeout=RESPONSE_SECONDS)
+    connection = socket.create_connection((host, int(port)), timeout=RESPONSE_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
@@ -194,7 +194,7 @@ def drive(streams: Sequence[Stream], seconds: float) -> tuple[int, float]:
     end = started + seconds
     while not all(stream.is_done for stream in streams):
         now = time.perf_counter()
-        if now > end + LAST_RESPONSES_SECONDS:
+        if now > end + LAST_RESPONSES_S:
             raise AssertionError("requests without a response, or responses of several sizes")
         if now >= end:
             for stream in streams:

@@ -19,7 +19,7 @@ from benchmarks.warm import fair_rounds, report_case
 from kafka08.admin import AdminClient
 
 TOUCHED_BYTES_EACH_SECOND: Final = 1_500_000_000
-DELETION_SECONDS: Final = 30.0
+DELETION_S: Final = 30.0
 
 
 def run_case(
@@ -72,7 +72,7 @@ def touch_memory(directory: Path, size: int) -> None:
 
 def await_deletion(subject: Subject, topic: str) -> None:
     """Wait until the broker has no directory of the topic any more."""
-    deadline = time.monotonic() + DELETION_SECONDS
+    deadline = time.monotonic() + DELETION_S
     while any(subject.log_dir.glob(f"{topic}-*")):
         if time.monotonic() > deadline:
             raise AssertionError(f"{subject.name} does not delete {topic}")

@@ -33,7 +33,7 @@ LOSS_MAX: Final = 0.01
 """No case may be slower by more than this part."""
 PLAIN, SCRAPED, CONTROL = "plain", "scraped", "control"
 SIDES: Final = (PLAIN, SCRAPED, CONTROL)
-TURN_SECONDS: Final = 0.5
+TURN_S: Final = 0.5
 """So in its two turns of a block a broker is under load for the second that has one scrape."""
 TOUCHED_BYTES: Final = 4_000_000_000
 """About what the logs of one case take."""
@@ -72,16 +72,16 @@ class Scraper:
 
 
 class Load:
-    """One case on one broker: turns of about TURN_SECONDS, after one to warm up."""
+    """One case on one broker: turns of about TURN_S, after one to warm up."""
 
     def __init__(self, subject: OurSubject, play: Play, case: Case) -> None:
         self._subject = subject
         self._play = play
         self._main = case.goals[0]
         began = time.perf_counter()
-        play(TURN_SECONDS)
+        play(TURN_S)
         # Some cases take a number of requests for a second.
-        self._length = TURN_SECONDS**2 / (time.perf_counter() - began)
+        self._length = TURN_S**2 / (time.perf_counter() - began)
 
     def turn(self, scraper: Scraper | None = None) -> tuple[float, float]:
         """(CPU seconds for a request, the case's main figure so that more is slower). With a

@@ -43,7 +43,7 @@ BURST_PAUSE_S: Final = 0.05
 VALUE_BYTES_MAX: Final = 400
 FAULTS: Final = 4
 CALM_S: Final = 1.0
-FAULT_SECONDS_MAX: Final = 4.0
+FAULT_S_MAX: Final = 4.0
 TIMEOUT_S: Final = 60.0
 GROWTH_MB_MAX: Final = 30.0
 """Between the end of the first round and that of any later one: what the issue of the producers
@@ -164,7 +164,7 @@ class Round:
         getattr(self._cluster, kind)(leader)
         if kind != "kill" and self._rng.random() < 0.5:
             self._cluster.expire_session(leader)
-        time.sleep(self._rng.uniform(0, FAULT_SECONDS_MAX))
+        time.sleep(self._rng.uniform(0, FAULT_S_MAX))
         self._cluster.heal()
 
     def _await_replicas(self) -> None:

@@ -54,8 +54,8 @@ SETTINGS: Final = {
     "log.cleaner.dedupe.buffer.size": str(64 << 20),
     "log.cleaner.min.cleanable.ratio": "0.1",
 }
-INTERVAL_SECONDS: Final = 0.002
-ROUND_SECONDS: Final = 45.0
+INTERVAL_S: Final = 0.002
+ROUND_S: Final = 45.0
 """Enough for a JVM to create the topic."""
 COLD_BYTES: Final = 100_000_000
 COLD_SET: Final = 200_000
@@ -63,9 +63,9 @@ KEYS: Final = 20_000
 KEYED_SETS: Final = 10
 WIDE: Final = 1000
 MEMBERS: Final = 100
-CREATION_SECONDS: Final = 120.0
-STEP_SECONDS: Final = 2.0
-LOOK_SECONDS: Final = 0.2
+CREATION_S: Final = 120.0
+STEP_S: Final = 2.0
+LOOK_S: Final = 0.2
 GOALS: Final = (
     Goal("p99.9", "ms", 1, False),
     Goal("p99", "ms", 1, False),
@@ -123,14 +123,14 @@ def under_load(subject: Subject, zookeeper: str, number: int) -> dict[str, float
     command = [sys.executable, "-m", __name__, *words]
     other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        times = paced(subject.address, ROUND_SECONDS)
+        times = paced(subject.address, ROUND_S)
         if other.poll() is not None:
             raise AssertionError(f"the other work ended with {other.returncode}")
     finally:
         other.send_signal(signal.SIGTERM)
         created, _ = other.communicate()
     return {
-        "created": float(created) if created else CREATION_SECONDS,
+        "created": float(created) if created else CREATION_S,
         "p50": statistics.median(times) * 1e3,
         "p99": times[int(len(times) * 0.99)] * 1e3,
         "p99.9": times[int(len(times) * 0.999)] * 1e3,
@@ -139,7 +139,7 @@ def under_load(subject: Subject, zookeeper: str, number: int) -> dict[str, float
 
 
 def paced(address: str, seconds: float) -> list[float]:
-    """Seconds of each exchange of a message every INTERVAL_SECONDS, sorted."""
+    """Seconds of each exchange of a message every INTERVAL_S, sorted."""
     frame = load.produce_frame("small", 0, load.plain_set(100, 1))
     times: list[float] = []
     with load.connect(address) as connection:
@@ -150,7 +150,7 @@ def paced(address: str, seconds: float) -> list[float]:
                 time.sleep(due - now)
             load.exchange(connection, frame)
             times.append(time.perf_counter() - due)
-            due += INTERVAL_SECONDS
+            due += INTERVAL_S
     return sorted(times)
 
 
@@ -158,7 +158,7 @@ def paced(address: str, seconds: float) -> list[float]:
 
 
 def other_work(address: str, zookeeper: str, logs: Path, topic: str) -> None:
-    """The creation, and a step every STEP_SECONDS until SIGTERM."""
+    """The creation, and a step every STEP_S until SIGTERM."""
     creation = (address, zookeeper, topic)
     threading.Thread(target=create_and_delete, args=creation, daemon=True).start()
     steps: list[Callable[[int], None]] = [
@@ -169,7 +169,7 @@ def other_work(address: str, zookeeper: str, logs: Path, topic: str) -> None:
     due = time.monotonic()
     for number, step in enumerate(cycle(steps)):
         step(number)
-        due += STEP_SECONDS
+        due += STEP_S
         time.sleep(max(0.0, due - time.monotonic()))
 
 
@@ -208,11 +208,11 @@ def create_and_delete(address: str, zookeeper: str, topic: str) -> None:
     with AdminClient(zookeeper) as admin:
         admin.create_topic(topic, WIDE, 1)
         frame = codec.encode_request(MetadataRequest([topic]), 1, load.CLIENT_ID)
-        deadline = began + CREATION_SECONDS
+        deadline = began + CREATION_S
         with load.connect(address) as connection:
             while count_led(load.exchange(connection, frame)) < WIDE:
                 assert time.monotonic() < deadline, f"{topic} has no leaders"
-                time.sleep(LOOK_SECONDS)
+                time.sleep(LOOK_S)
         print(time.monotonic() - began, flush=True)
         admin.delete_topic(topic)
 

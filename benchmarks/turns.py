@@ -34,7 +34,7 @@ from kafka08.config import load_properties
 
 LEAST_MS: Final = 5.0
 LEAST_SHARE_MS: Final = 1.0
-SAMPLE_SECONDS: Final = 0.001
+SAMPLE_S: Final = 0.001
 FRAMES: Final = 6
 STACKS: Final = 4
 
@@ -59,7 +59,7 @@ class Turns:
         gc.callbacks.append(self._collected)
         if where:
             signal.signal(signal.SIGPROF, self._sample)
-            signal.setitimer(signal.ITIMER_PROF, SAMPLE_SECONDS, SAMPLE_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
 
     def _switched(self, event: str, between: tuple[Any, Any]) -> None:
         now = thread_time()

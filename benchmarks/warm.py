@@ -17,7 +17,7 @@ from benchmarks.report import GENERATOR, Goal, Side, report
 
 RISE_MAX: Final = 0.03
 STEADY_ROUNDS: Final = 3
-WARM_SECONDS_MAX: Final = 60.0
+WARM_S_MAX: Final = 60.0
 ROUNDS_MIN: Final = 5
 
 Figures = dict[str, float]
@@ -64,7 +64,7 @@ class WarmUp:
 
     @property
     def is_over(self) -> bool:
-        return self.is_warm or self.seconds >= WARM_SECONDS_MAX
+        return self.is_warm or self.seconds >= WARM_S_MAX
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-YARDSTICK_SECONDS = 0.006
+YARDSTICK_S = 0.006
 """`_work` on a quiet core of the machine on which the limits of the tests were set."""
 
 
@@ -16,7 +16,7 @@ def slowdown() -> float:
     """How many times as long as there the same work takes now; never less than 1. Takes 6 ms."""
     began = time.thread_time()
     _work()
-    return max(1.0, (time.thread_time() - began) / YARDSTICK_SECONDS)
+    return max(1.0, (time.thread_time() - began) / YARDSTICK_S)
 
 
 def _work() -> int:

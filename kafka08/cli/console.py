@@ -13,8 +13,8 @@ from kafka08.cli.options import example, interval_option, zookeeper_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 
 PORT = 9080
-INTERVAL_SECONDS = 5.0
-STOP_SECONDS = 1.0
+INTERVAL_S = 5.0
+STOP_S = 1.0
 """When the command is stopped, a read in progress may take this long to end."""
 TOKEN = "KAFKA08_CONSOLE_TOKEN"
 TOKEN_CHARACTERS_MIN = 16
@@ -45,7 +45,7 @@ TOKEN_CHARACTERS_MIN = 16
 @click.option(
     "--allow-changes", is_flag=True, help="Create, alter and delete topics, elect leaders."
 )
-@interval_option(INTERVAL_SECONDS, at_least=0.5)
+@interval_option(INTERVAL_S, at_least=0.5)
 @zookeeper_option
 @handles_stop_signals
 def console(
@@ -97,6 +97,6 @@ def console(
     reading = Background(work, name="console", on_end=stopping.set)
     stopping.wait()
     try:
-        reading.result(STOP_SECONDS)
+        reading.result(STOP_S)
     except Unfinished:  # it only reads, so nothing is half done
         return

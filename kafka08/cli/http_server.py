@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer as Buffer
 
-REQUEST_SECONDS_MAX: Final = 5.0
+REQUEST_S_MAX: Final = 5.0
 """The whole request must arrive in this time, however it is cut: its sender holds a place."""
-RESPONSE_SECONDS_MAX: Final = 30.0
+RESPONSE_S_MAX: Final = 30.0
 """For a client to take the response."""
 REQUEST_BYTES_MAX: Final = 256 << 10
 """Request line, headers and body."""
@@ -79,12 +79,12 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
 
 
 class RequestReader(RawIOBase):
-    """Reads one request from a socket: TimeoutError after REQUEST_SECONDS_MAX, OSError after
+    """Reads one request from a socket: TimeoutError after REQUEST_S_MAX, OSError after
     REQUEST_BYTES_MAX."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._deadline = time.monotonic() + REQUEST_SECONDS_MAX
+        self._deadline = time.monotonic() + REQUEST_S_MAX
         self._left = REQUEST_BYTES_MAX
 
     def readable(self) -> bool:
@@ -100,7 +100,7 @@ class RequestReader(RawIOBase):
         try:
             count = self._connection.recv_into(memoryview(buffer)[: self._left])
         finally:
-            self._connection.settimeout(RESPONSE_SECONDS_MAX)
+            self._connection.settimeout(RESPONSE_S_MAX)
         self._left -= count
         return count
 

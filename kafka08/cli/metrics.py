@@ -19,17 +19,17 @@ from kafka08.cli.signals import StopRequest, handles_stop_signals
 if TYPE_CHECKING:
     from kafka08.exporter import Exporter, Probe
 
-INTERVAL_SECONDS = 15.0
-PROBE_INTERVAL_SECONDS = 1.0
-PROBE_TIMEOUT_SECONDS = 10.0
-STOP_SECONDS = 1.0
+INTERVAL_S = 15.0
+PROBE_INTERVAL_S = 1.0
+PROBE_TIMEOUT_S = 10.0
+STOP_S = 1.0
 """The longest wait for a read in progress when a command that serves is stopped."""
 
 
 @click.command(epilog=example("kafka08 metrics --zookeeper localhost:2181 --listen 9308"))
 @click.option("--listen", type=click.IntRange(0, 65535), metavar="PORT", help="Serve on this port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address for --listen.")
-@interval_option(INTERVAL_SECONDS, at_least=1.0)
+@interval_option(INTERVAL_S, at_least=1.0)
 @click.option(
     "--probe",
     "topic",
@@ -39,14 +39,14 @@ STOP_SECONDS = 1.0
 @click.option(
     "--probe-interval",
     type=Number(0.05, 3600.0),
-    default=PROBE_INTERVAL_SECONDS,
+    default=PROBE_INTERVAL_S,
     show_default=True,
     help="Seconds between two messages of the probe.",
 )
 @click.option(
     "--probe-timeout",
     type=Number(0.1, 600.0),
-    default=PROBE_TIMEOUT_SECONDS,
+    default=PROBE_TIMEOUT_S,
     show_default=True,
     help="A message of the probe that is not read within this time is lost.",
 )
@@ -99,7 +99,7 @@ def metrics(
     reading = Background(work, name="exporter", on_end=stopping.set)
     stopping.wait()
     try:
-        text = reading.result(0 if listen is None else STOP_SECONDS)
+        text = reading.result(0 if listen is None else STOP_S)
     except Unfinished:  # it only reads, so nothing is left half done
         if listen is None:
             raise click.Abort from None

@@ -10,7 +10,7 @@ import click
 from kafka08.cli.echo import say
 from kafka08.cli.failures import own_options
 from kafka08.cli.options import example, json_option, read_config, topic_filter
-from kafka08.cli.progress import REPORT_SECONDS
+from kafka08.cli.progress import REPORT_S
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
 from kafka08.listing import counted
@@ -183,9 +183,9 @@ def require(properties: dict[str, str], key: str, option: str, file: str) -> Non
 def report(mirror: Mirror, stopping: Event) -> None:
     """Print a line each second until it stops."""
     before = 0
-    while not stopping.wait(REPORT_SECONDS):
+    while not stopping.wait(REPORT_S):
         messages = mirror.counts.messages
-        say(f"{messages} messages, {(messages - before) / REPORT_SECONDS:.0f} a second")
+        say(f"{messages} messages, {(messages - before) / REPORT_S:.0f} a second")
         before = messages
 
 

@@ -37,7 +37,7 @@ from kafka08.cli.table import show_json
 from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition
 
-PROGRESS_SECONDS = 0.5
+PROGRESS_S = 0.5
 
 T = TypeVar("T")
 
@@ -207,7 +207,7 @@ def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:
             say(f"{done} of {len(moves)} partitions moved")
         if not counts[MoveStatus.IN_PROGRESS]:
             return show_statuses(found, as_json)
-        time.sleep(PROGRESS_SECONDS)
+        time.sleep(PROGRESS_S)
 
 
 @partition.command(epilog=example("kafka08 partition elect --partition words:0"))

@@ -7,7 +7,7 @@ from typing import Final
 from kafka08.cli.echo import say
 from kafka08.clock import SYSTEM_CLOCK, Clock
 
-REPORT_SECONDS: Final = 1.0
+REPORT_S: Final = 1.0
 
 
 class Progress:
@@ -28,7 +28,7 @@ class Progress:
         self._slowest_s = max(self._slowest_s, seconds)
         now = self._clock.monotonic()
         elapsed = now - self._since
-        if self._shown and elapsed >= REPORT_SECONDS:
+        if self._shown and elapsed >= REPORT_S:
             say(
                 f"{self._total} messages, {self._recent / elapsed:.0f} a second, acknowledged "
                 f"within {self._slowest_s * 1000:.1f} ms",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafka08.pages import Overview
     from kafka08.pages.report import Kept
 
-LOOK_SECONDS = 1.0
+LOOK_S = 1.0
 """Between two reads of the cluster."""
 
 
@@ -112,7 +112,7 @@ def read_overview(
                 trends.add(view.now_ms, watch.summary())
             if time.monotonic() >= ends:
                 break
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_S)
     before = None if first is view else first
     summary = watch.summary(before)
     if earlier is not None:

@@ -22,7 +22,7 @@ from kafka08.simulation.shrink import Shrinker
 from kafka08.simulation.timeline import Timeline
 
 SEED_MAX = 1_000_000_000
-SHRINK_SECONDS = 60.0
+SHRINK_S = 60.0
 LEVELS = ("0.10.2", "0.9.0")
 """Those that have groups with a coordinator."""
 KINDS = {kind.name.lower().replace("_", "-"): kind for kind in Fault}
@@ -193,7 +193,7 @@ def _read_plan(file: Path) -> tuple[int, Plan]:
 
 def _shrink(plan: Plan, outcome: Outcome, *, as_json: bool) -> Plan:
     """Write the reduced plan to a file, and print the reduction; returns the plan."""
-    end = time.process_time() + SHRINK_SECONDS
+    end = time.process_time() + SHRINK_S
     shrunk = Shrinker(
         plan,
         outcome,

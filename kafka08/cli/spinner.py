@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
-AFTER_SECONDS: Final = 1.0
+AFTER_S: Final = 1.0
 """Shorter waits show nothing."""
-STEP_SECONDS: Final = 0.1
+STEP_S: Final = 0.1
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_FRAMES: Final = "|/-\\"
 ERASE_LINE: Final = "\r\x1b[K"
@@ -31,7 +31,7 @@ class Spinner:
     wait costs its thread two changes of a dict: one thread, started at the first wait, reads
     them."""
 
-    def __init__(self, terminal: TextIO, after_s: float = AFTER_SECONDS) -> None:
+    def __init__(self, terminal: TextIO, after_s: float = AFTER_S) -> None:
         self._terminal = terminal
         self._after_s = after_s
         self._waits: dict[object, tuple[float, object]] = {}
@@ -77,7 +77,7 @@ class Spinner:
             self._terminal.write(f"{ERASE_LINE}{frame} Waiting for {longest[1]}")
             self._terminal.flush()
             shown = True
-            time.sleep(STEP_SECONDS)
+            time.sleep(STEP_S)
         if shown:
             self._terminal.write(ERASE_LINE)
             self._terminal.flush()

@@ -10,14 +10,14 @@ from typing import Final
 from kafka08.cli.echo import say
 from kafka08.printable import LogFormatter
 
-REPEAT_SECONDS: Final = 10.0
+REPEAT_S: Final = 10.0
 TEXTS_MAX: Final = 1000
 FORMAT: Final = "%(levelname)s: %(message)s"
 DETAILED_FORMAT: Final = "%(asctime)s %(levelname)s [%(threadName)s] %(name)s: %(message)s"
 
 
 def set_up_stderr_logging() -> None:
-    """Print warnings of kafka08 on stderr; the same one only once in REPEAT_SECONDS."""
+    """Print warnings of kafka08 on stderr; the same one only once in REPEAT_S."""
     handler = StderrHandler(logging.WARNING)
     handler.addFilter(RepeatFilter())
     handler.setFormatter(LogFormatter(FORMAT))
@@ -44,7 +44,7 @@ class StderrHandler(logging.Handler):
 
 
 class RepeatFilter(logging.Filter):
-    """Drops a text that was printed less than REPEAT_SECONDS ago."""
+    """Drops a text that was printed less than REPEAT_S ago."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class RepeatFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         text, now = record.getMessage(), self._monotonic()
-        if now < self._said.get(text, float("-inf")) + REPEAT_SECONDS:
+        if now < self._said.get(text, float("-inf")) + REPEAT_S:
             return False
         if len(self._said) >= TEXTS_MAX:
             self._said.clear()

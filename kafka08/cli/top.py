@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kafka08.exporter import ClusterView, Watch
     from kafka08.exporter.summary import Summary
 
-INTERVAL_SECONDS = 5.0
+INTERVAL_S = 5.0
 CPU_SHARE_MAX = 0.1
 """The largest share of a core that it uses."""
-IDLE_SECONDS = 3600.0
-CLOSE_SECONDS = 1.0
+IDLE_S = 3600.0
+CLOSE_S = 1.0
 KEYS: Final = {
     "\x1b[A": "up",
     "\x1b[B": "down",
@@ -43,7 +43,7 @@ KEYS: Final = {
 
 
 @click.command(epilog=example("kafka08 top --zookeeper localhost:2181"))
-@interval_option(INTERVAL_SECONDS, at_least=0.5)
+@interval_option(INTERVAL_S, at_least=0.5)
 @click.option("--once", is_flag=True, help="Read twice, a second apart, print the result, and end.")
 @json_option("One JSON object, with --once.")
 @click.option(
@@ -74,12 +74,12 @@ def top(
 @contextmanager
 def ended_soon(watch: Watch) -> Iterator[Watch]:
     """The watch; closed at the end, but a ZooKeeper that does not respond delays that only for
-    CLOSE_SECONDS: `watch` only reads, so nothing is left half done."""
+    CLOSE_S: `watch` only reads, so nothing is left half done."""
     try:
         yield watch
     finally:
         with suppress(Unfinished):
-            Background(watch.close, name="close").result(CLOSE_SECONDS)
+            Background(watch.close, name="close").result(CLOSE_S)
 
 
 def logs_of(directories: Sequence[str]) -> list[LogRow]:
@@ -194,7 +194,7 @@ class PeriodicReader(Closeable):
 
     def seconds_left(self) -> float:
         """Seconds to wait before the next `turn`, or, during a read, until `ended` is readable."""
-        return IDLE_SECONDS if self._look is not None else max(0.0, self._next - time.monotonic())
+        return IDLE_S if self._look is not None else max(0.0, self._next - time.monotonic())
 
     def turn(self, *, paused: bool) -> bool:
         """Start a read that is due, unless `paused`; whether one has succeeded meanwhile."""

@@ -47,7 +47,7 @@ BROKERS = 3
 ZOOKEEPERS = ("embedded", "java")
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
 """The usual ports; if they are taken, other ones are used."""
-_POLL_SECONDS = 0.01
+_POLL_S = 0.01
 
 CLUSTER_OPTIONS = ("brokers", "level", "zookeeper", "profile", "config_file", "overrides")
 """Options that only a start can take into account."""
@@ -387,7 +387,7 @@ def start_detached(
             state = directory.running()
             if state is not None and state.is_ready:
                 return state
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_S)
     except BaseException:  # Ctrl-C reaches this process alone
         say("Stopping the cluster.")
         owner.terminate()
@@ -404,7 +404,7 @@ def await_ready(directory: ClusterDirectory) -> ClusterState:
     while (state := directory.running()) is not None:
         if state.is_ready:
             return state
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_S)
     raise click.ClickException(f"the cluster in {directory.path} ended while it was starting")
 
 

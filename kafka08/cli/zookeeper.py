@@ -17,7 +17,7 @@ from kafka08.zk.server.limits import WARNING
 if TYPE_CHECKING:
     from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 
-POLL_SECONDS = 1.0
+POLL_S = 1.0
 DATA_DIR = "zookeeper-data"
 
 
@@ -58,7 +58,7 @@ def start_zookeeper(
         if embedded:
             say(WARNING)
         say(f"ZooKeeper is running at {server.connect_string}")
-        while not stopping.wait(POLL_SECONDS):
+        while not stopping.wait(POLL_S):
             server.check_alive()
 
 

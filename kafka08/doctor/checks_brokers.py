@@ -13,8 +13,8 @@ from kafka08.zk import paths
 
 CLOCK_MS_MAX: Final = 30_000
 """A broker may write its registration some seconds after it took the time in it."""
-SLOW_SECONDS: Final = 1.0
-ZOOKEEPER_SLOW_SECONDS: Final = 0.5
+SLOW_S: Final = 1.0
+ZOOKEEPER_SLOW_S: Final = 0.5
 STARTING_MS: Final = 60_000
 """A broker that registered less than this ago may not have received all metadata."""
 LOOPBACK: Final = ("localhost", "127.")
@@ -53,7 +53,7 @@ def _unreachable(snapshot: Snapshot) -> Iterator[Found]:
 
 def _slow(snapshot: Snapshot) -> Iterator[Found]:
     for broker in snapshot.brokers.values():
-        if broker.unreachable is None and broker.seconds > SLOW_SECONDS:
+        if broker.unreachable is None and broker.seconds > SLOW_S:
             yield Found(
                 name_of(broker), f"took {broker.seconds:.1f} s to respond to a Metadata request"
             )
@@ -206,7 +206,7 @@ def _controller_epoch(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _slow_zookeeper(snapshot: Snapshot) -> Iterator[Found]:
-    if snapshot.zookeeper_seconds > ZOOKEEPER_SLOW_SECONDS:
+    if snapshot.zookeeper_seconds > ZOOKEEPER_SLOW_S:
         yield Found("ZooKeeper", f"took {snapshot.zookeeper_seconds:.1f} s for a single read")
 
 

@@ -42,7 +42,7 @@ T = TypeVar("T")
 BROKER_TIMEOUT_MS: Final = 2000
 GROUPS_MAX: Final = 200
 """Limit of examined groups of each kind: facts are made of each with all its partitions."""
-SECOND_LOOK_SECONDS: Final = 1.5
+SECOND_LOOK_S: Final = 1.5
 """Pause before a group is read again: during a rebalance problems last only a moment."""
 ISR_NOTIFICATIONS: Final = "/isr_change_notification"
 
@@ -154,7 +154,7 @@ class SnapshotReader(Closeable):
         troubled = [n for n, facts in groups.items() if has_problem(explain(facts))]
         shaky = [n for n, facts in coordinated.items() if has_problem(explain_coordinated(facts))]
         if troubled or shaky:
-            self._runtime.sleep(SECOND_LOOK_SECONDS)
+            self._runtime.sleep(SECOND_LOOK_S)
             again = self._reader.read_groups(list(dict.fromkeys([*troubled, *shaky])))
             groups |= {
                 name: group_facts(again, name)

@@ -48,11 +48,11 @@ from kafka08.zk.store import ClusterStore, reachable
 
 logger = logging.getLogger(__name__)
 
-START_SECONDS = 60.0
-TOPIC_SECONDS = 20.0
-RESET_SECONDS = 20.0
+START_S = 60.0
+TOPIC_S = 20.0
+RESET_S = 20.0
 PORT_ATTEMPTS = 4
-_POLL_SECONDS = 0.005
+_POLL_S = 0.005
 
 ZooKeeperKind: TypeAlias = Literal["embedded", "java"]
 
@@ -212,14 +212,14 @@ class EmbeddedCluster(Startable):
         self._await_registration(self.brokers)
 
     def _await_registration(
-        self, brokers: Sequence[EmbeddedBroker], timeout: float = START_SECONDS
+        self, brokers: Sequence[EmbeddedBroker], timeout: float = START_S
     ) -> None:
         deadline = time.monotonic() + timeout
         with ZkClient(self.zookeeper.connect_string, connection_timeout_ms=10_000) as zk:
             store = ClusterStore(zk)
             while not self._registered(store, brokers):
                 self._check_start(brokers, deadline, timeout)
-                time.sleep(_POLL_SECONDS)
+                time.sleep(_POLL_S)
 
     def _start_brokers(self) -> None:
         host = self.zookeeper.host
@@ -282,7 +282,7 @@ class EmbeddedCluster(Startable):
         return next((port for port in candidates if is_free(self._ports_host, port)), None)
 
     def await_ready(
-        self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_SECONDS
+        self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_S
     ) -> None:
         """Wait until the brokers (None: all that were started) are registered, a controller is
         active, and each broker answers and is in its own metadata. KafkaError if one ends or on
@@ -296,7 +296,7 @@ class EmbeddedCluster(Startable):
             store = ClusterStore(zk)
             while store.controller() is None:
                 self._check_start(waited, deadline, timeout)
-                time.sleep(_POLL_SECONDS)
+                time.sleep(_POLL_S)
             has_topics = bool(store.topics())
         for broker in waited:
             # 0.8: a broker gets the list of brokers when it starts, but not before there is a
@@ -304,7 +304,7 @@ class EmbeddedCluster(Startable):
             expected = {(broker.id, broker.port)} if has_topics else set()
             while not _knows(broker, expected):
                 self._check_start(waited, deadline, timeout)
-                time.sleep(_POLL_SECONDS)
+                time.sleep(_POLL_S)
 
     def stop(self) -> None:
         """Stop brokers cleanly, then ZooKeeper, and remove temporary data. Harmless twice.
@@ -354,7 +354,7 @@ class EmbeddedCluster(Startable):
         use it at once."""
         with ZkClient(self.zookeeper.connect_string) as zk:
             AdminClient(zk=zk).create_topic(name, partitions, replication_factor, config)
-            self.wait.topic(name, TOPIC_SECONDS, zk=zk)
+            self.wait.topic(name, TOPIC_S, zk=zk)
 
     @property
     def wait(self) -> Waits:
@@ -459,16 +459,16 @@ class EmbeddedCluster(Startable):
         if self._config["delete.topic.enable"].lower() != "true":
             raise ConfigError("delete.topic.enable: a reset needs true, the default of the cluster")
         self.heal()
-        deadline = time.monotonic() + RESET_SECONDS
+        deadline = time.monotonic() + RESET_S
 
         def pause(left: list[str]) -> None:
             self.check_alive()
             if time.monotonic() > deadline:
                 raise KafkaError(
-                    f"not deleted after {RESET_SECONDS:.0f} s: {some_of(left)}. See the log of the "
+                    f"not deleted after {RESET_S:.0f} s: {some_of(left)}. See the log of the "
                     "controller"
                 )
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_S)
 
         with ZkClient(self.zookeeper.connect_string) as zk:
             delete_all(zk, pause)

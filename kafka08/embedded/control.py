@@ -20,9 +20,9 @@ from kafka08.lifecycle import Closeable
 
 Verb = Literal["restart", "kill", "stop"]
 
-RESPONSE_SECONDS = 120.0
+RESPONSE_S = 120.0
 """A clean stop takes up to 20 s, a start up to 60 s."""
-_REQUEST_SECONDS = 5.0
+_REQUEST_S = 5.0
 _REQUEST_CHARACTERS_MAX = 200
 _NAME = "control"
 _ADDRESS_BYTES_MAX = 100
@@ -50,7 +50,7 @@ class ControlServer(Closeable):
         except TimeoutError:
             return
         with connection, suppress(OSError):
-            connection.settimeout(_REQUEST_SECONDS)
+            connection.settimeout(_REQUEST_S)
             request = connection.makefile("r", errors="replace")
             response = _respond(execute, request.readline(_REQUEST_CHARACTERS_MAX))
             connection.sendall(json.dumps(response).encode() + b"\n")
@@ -63,9 +63,9 @@ class ControlServer(Closeable):
 
 def ask(directory: Path, verb: Verb, broker: int) -> str:
     """Send a request to the process that runs the cluster; returns its response once it has
-    executed it. KafkaError if it fails, does not respond in RESPONSE_SECONDS, or is stopping."""
+    executed it. KafkaError if it fails, does not respond in RESPONSE_S, or is stopping."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(RESPONSE_SECONDS)
+        connection.settimeout(RESPONSE_S)
         try:
             with _address(directory) as address:
                 connection.connect(address)
@@ -73,7 +73,7 @@ def ask(directory: Path, verb: Verb, broker: int) -> str:
             line = connection.makefile("r").readline()
         except TimeoutError:
             raise KafkaError(
-                f"no response from {directory / _NAME} within {RESPONSE_SECONDS:.0f} s"
+                f"no response from {directory / _NAME} within {RESPONSE_S:.0f} s"
             ) from None
         except (FileNotFoundError, ConnectionRefusedError):  # `ControlServer.close` was first
             raise KafkaError(

@@ -25,10 +25,10 @@ from kafka08.embedded.identity import ProcessIdentity
 from kafka08.embedded.own_files import check_owner, lock_holders, open_own
 from kafka08.errors import ConfigError, KafkaError
 
-STOP_SECONDS = 90.0
-CLAIM_SECONDS = 10.0
-STATE_SECONDS = 5.0
-_POLL_SECONDS = 0.05
+STOP_S = 90.0
+CLAIM_S = 10.0
+STATE_S = 5.0
+_POLL_S = 0.05
 _ADDRESSES: Final = re.compile(r"[\w.:,%\[\]/-]*", re.ASCII)
 """Addresses of servers, for a shell line: `status --env` is evaluated."""
 
@@ -84,7 +84,7 @@ class ClusterDirectory:
         make_directory(self.path)
         check_owner(self.path)
         lock_file = open_own(self._lock, os.O_WRONLY | os.O_CREAT)
-        deadline = time.monotonic() + CLAIM_SECONDS
+        deadline = time.monotonic() + CLAIM_S
         try:
             while True:
                 if not _try_lock(lock_file, fcntl.LOCK_SH):
@@ -100,7 +100,7 @@ class ClusterDirectory:
                     raise KafkaError(
                         f"cannot lock {self._lock}: other processes read it all the time. Try again"
                     )
-                time.sleep(_POLL_SECONDS)
+                time.sleep(_POLL_S)
         except BaseException:
             lock_file.close()
             raise
@@ -129,7 +129,7 @@ class ClusterDirectory:
         """The cluster that runs or starts here; None if there is none. KafkaError for an unreadable
         `cluster.json`, and for a directory or file of another user."""
         check_owner(self.path)
-        deadline = time.monotonic() + STATE_SECONDS
+        deadline = time.monotonic() + STATE_S
         while self._is_taken():
             try:
                 with open_own(self._state) as state:
@@ -140,7 +140,7 @@ class ClusterDirectory:
                     raise KafkaError(
                         f"{self._state} is missing, but a process holds {self._lock}"
                     ) from None
-                time.sleep(_POLL_SECONDS / 10)
+                time.sleep(_POLL_S / 10)
             except (ValueError, KeyError, TypeError) as error:
                 raise KafkaError(
                     f"{self._state} cannot be read ({error!r}): another version of kafka08 runs "
@@ -180,7 +180,7 @@ class ClusterDirectory:
         """The number of brokers that have data here; 0 if no cluster has run here."""
         return sum(1 for path in self.path.glob("broker-*") if path.name[7:].isdecimal())
 
-    def stop(self, timeout: float = STOP_SECONDS) -> ClusterState | None:
+    def stop(self, timeout: float = STOP_S) -> ClusterState | None:
         """Stop the cluster here and wait for its end; None if there is none. KafkaError if it still
         runs after `timeout` seconds, or belongs to another machine or user."""
         found = self.running()
@@ -200,7 +200,7 @@ class ClusterDirectory:
                 raise KafkaError(
                     f"process {found.pid} did not stop in {timeout:.0f} s; see {self.log}"
                 )
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_S)
         return found
 
     def _is_taken(self) -> bool:

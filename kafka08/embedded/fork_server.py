@@ -34,10 +34,10 @@ logger = logging.getLogger(__name__)
 
 MODULE: Final = "kafka08.embedded.fork_server_process"
 STATUS_BYTES: Final = 4
-LOOK_AGAIN_SECONDS: Final = 0.05
-FORK_SECONDS: Final = 60.0
+LOOK_AGAIN_S: Final = 0.05
+FORK_S: Final = 60.0
 """For its imports, on a busy machine."""
-ENDING_SECONDS: Final = 1.0
+ENDING_S: Final = 1.0
 OF_ONE_TEST: Final = "PYTEST_CURRENT_TEST"
 """A variable that differs from test to test, and says nothing to a server."""
 
@@ -117,7 +117,7 @@ class ForkServer(ProcessBound):
         """Start a server; waits until its process is there. Raises ForkServerFailed."""
         message = {"name": name, "arguments": arguments, "directory": os.getcwd()}
         status, theirs = socket.socketpair()
-        status.settimeout(FORK_SECONDS)
+        status.settimeout(FORK_S)
         try:
             with theirs:
                 descriptors = [output.fileno(), theirs.fileno()]
@@ -136,7 +136,7 @@ class ForkServer(ProcessBound):
     def _fault(self, reason: str) -> str:
         """The end of its errors if it has ended, else `reason`."""
         try:
-            code = self._process.wait(ENDING_SECONDS)
+            code = self._process.wait(ENDING_S)
         except subprocess.TimeoutExpired:
             return f"the fork server does not fork: {reason}"
         self._errors.seek(0)
@@ -206,7 +206,7 @@ class Forked(ProcessBound):
             if (left := deadline - time.monotonic()) <= 0:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
             # Not under the lock. Another thread may close it meanwhile: look again soon.
-            _is_readable(self._status, min(left, LOOK_AGAIN_SECONDS))
+            _is_readable(self._status, min(left, LOOK_AGAIN_S))
         return code
 
     def send_signal(self, sig: int, /) -> None:

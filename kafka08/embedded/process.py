@@ -13,7 +13,7 @@ from kafka08.embedded.guard import Guard
 from kafka08.lifecycle import ProcessBound
 
 EXCERPT_LINES = 25
-STOP_SECONDS = 20.0
+STOP_S = 20.0
 
 
 class Started(Protocol):
@@ -91,7 +91,7 @@ class ManagedProcess(ProcessBound):
             env=self._environ,
         )
 
-    def stop(self, timeout: float = STOP_SECONDS) -> int | None:
+    def stop(self, timeout: float = STOP_S) -> int | None:
         """SIGTERM, then SIGKILL after `timeout` seconds; returns the exit code. Resumes it first if
         it is paused."""
         self.begin_stop()
@@ -105,7 +105,7 @@ class ManagedProcess(ProcessBound):
             self._signal(signal.SIGTERM)
             self._signal(signal.SIGCONT)
 
-    def finish_stop(self, timeout: float = STOP_SECONDS) -> int | None:
+    def finish_stop(self, timeout: float = STOP_S) -> int | None:
         if self._started is None:
             return self._exit_code
         try:

@@ -19,7 +19,7 @@ from kafka08.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.2
+POLL_S = 0.2
 
 
 class Supervisor:
@@ -55,7 +55,7 @@ class Supervisor:
         """Watch and serve until `is_stopping`. KafkaError, with the end of a log, if ZooKeeper or
         the last running broker has died."""
         while not is_stopping():
-            self._control.serve(self.execute, POLL_SECONDS)
+            self._control.serve(self.execute, POLL_S)
             self.look()
 
     def look(self) -> None:

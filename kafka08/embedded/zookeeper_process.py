@@ -18,7 +18,7 @@ from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Startable
 
-START_SECONDS: Final = 30.0
+START_S: Final = 30.0
 ATTEMPTS: Final = 4
 NAME: Final = "ZooKeeper"
 TICK_MS: Final = 500
@@ -112,7 +112,7 @@ class ZooKeeperProcess(Startable):
             )
         self._launch(attempt=0)
 
-    def await_ready(self, timeout: float = START_SECONDS) -> None:
+    def await_ready(self, timeout: float = START_S) -> None:
         """Wait until it serves requests. If it cannot start (its port was taken, say), retry."""
         deadline = time.monotonic() + timeout
         attempt = 0

@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 
 PARTITIONS_MAX: Final = 100
 """A probe reads each partition in a thread of its own."""
-METADATA_SECONDS: Final = 30.0
+METADATA_S: Final = 30.0
 """New partitions are probed within this time."""
-PAUSE_SECONDS: Final = 1.0
+PAUSE_S: Final = 1.0
 """Pause after a failed read of a partition, or a failed look at its log's end."""
 READ_WAIT_MS: Final = 500
 RETRIES: Final = 3
@@ -135,7 +135,7 @@ class Probe(Closeable):
         """Send a message to each partition. Failures are counted, not raised. So is a message that
         was not sent because it could not be read back."""
         now = self._runtime.monotonic()
-        if self._unreadable or now - self._looked_at > METADATA_SECONDS:
+        if self._unreadable or now - self._looked_at > METADATA_S:
             try:
                 self._follow_partitions()
             except KafkaError as error:
@@ -222,7 +222,7 @@ class Probe(Closeable):
                 self._pause(tp, error)
             except Exception:  # the root of a thread: the next fetch may be better
                 logger.exception("Uncaught error while reading %s", tp)
-                self._stopping.wait(PAUSE_SECONDS)
+                self._stopping.wait(PAUSE_S)
 
     def _move(self, reader: PartitionReader, tp: TopicPartition) -> None:
         """Move into the log: it was truncated, or retention deleted unread messages."""
@@ -236,7 +236,7 @@ class Probe(Closeable):
         if self._stopping.is_set():
             return
         logger.warning("Cannot read %s: %s", tp, error)
-        self._stopping.wait(PAUSE_SECONDS)
+        self._stopping.wait(PAUSE_S)
         try:
             self._cluster.refresh()
         except KafkaError as again:

@@ -25,15 +25,15 @@ from kafka08.simulation.zookeeper_group_history import GROUP
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 
-SLACK_SECONDS: Final = 4.0
+SLACK_S: Final = 4.0
 """More than an election takes without faults."""
-ISR_SECONDS: Final = 2.0
+ISR_S: Final = 2.0
 """More than a change of an ISR takes without faults."""
-WRITE_SECONDS: Final = 30.0
+WRITE_S: Final = 30.0
 """More than producers and readers need to find new leaders."""
-GROUP_SECONDS: Final = 90.0
+GROUP_S: Final = 90.0
 """More than the longest work of all members, and the rebalance after it."""
-CALM_SECONDS: Final = 9.0
+CALM_S: Final = 9.0
 """Longer than the sessions of brokers and members."""
 Await = Callable[[Callable[[], str], float], None]
 
@@ -75,9 +75,9 @@ class CalmChecks:
         # The leader looks at its followers each half of the time that they may be silent.
         self._await_none(
             lambda: self._followed(away, remaining),
-            min(lag * 1.5 + ISR_SECONDS, session + SLACK_SECONDS),
+            min(lag * 1.5 + ISR_S, session + SLACK_S),
         )
-        self._await_none(lambda: self._led(away, remaining), session + SLACK_SECONDS)
+        self._await_none(lambda: self._led(away, remaining), session + SLACK_S)
         self._check_progress(away)
 
     def _knows(self, leader: int, tp: TopicPartition) -> bool:
@@ -135,10 +135,10 @@ class CalmChecks:
                 else ""
             )
 
-        self._await_none(unwritten, WRITE_SECONDS)
-        self._await_none(unread, WRITE_SECONDS)
+        self._await_none(unwritten, WRITE_S)
+        self._await_none(unread, WRITE_S)
         if self._plan.members and self._can_commit():
-            self._await_none(unprocessed, GROUP_SECONDS)
+            self._await_none(unprocessed, GROUP_S)
 
     def _is_writable(self, tp: TopicPartition) -> bool:
         """Whether its leader accepts messages with acks=all."""

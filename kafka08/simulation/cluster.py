@@ -22,7 +22,7 @@ from kafka08.structs import TopicPartition
 
 BROKER_PORT: Final = 9092
 LOG_DIRECTORY: Final = Path("/logs")
-LEFTOVER_SECONDS: Final = 5.0
+LEFTOVER_S: Final = 5.0
 """The time after which a process that has ended its work must have closed everything."""
 
 
@@ -222,7 +222,7 @@ class SimBroker:
         if not task.is_ended:
             process.die()
             return [f"it did not stop in {seconds:g} s"]
-        caller.process.sleep(LEFTOVER_SECONDS)
+        caller.process.sleep(LEFTOVER_S)
         # A broker that was still starting ends itself once it has stopped.
         leftovers = [] if process.is_dead else self.hosts.leftovers(process)
         process.die()

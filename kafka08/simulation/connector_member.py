@@ -16,9 +16,9 @@ from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
 from kafka08.consumer.zookeeper.rebalancer import Rebalancer
 from kafka08.errors import ApiError, ConsumerTimeout, KafkaError
-from kafka08.simulation.polling_member import BATCH_MESSAGES, WORK_SECONDS, WorkFailed
+from kafka08.simulation.polling_member import BATCH_MESSAGES, WORK_S, WorkFailed
 from kafka08.simulation.runtime import SimClientRuntime
-from kafka08.simulation.workload import POLL_SECONDS, TIMEOUT_MS, TOPIC, Target
+from kafka08.simulation.workload import POLL_S, TIMEOUT_MS, TOPIC, Target
 from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -177,7 +177,7 @@ class ConnectorMember:
         self.has_ended = False
         self._history = history
         self._habits = habits
-        self._work_left = WORK_SECONDS
+        self._work_left = WORK_S
         self._leaves_left = LEAVES
         self._config = ConsumerConfig(
             {
@@ -202,13 +202,13 @@ class ConnectorMember:
             try:
                 connector = WatchedConnector(self._config, self.runtime, self._history)
             except KafkaError:
-                self.runtime.sleep(POLL_SECONDS)
+                self.runtime.sleep(POLL_S)
                 continue
             use = _Use(self, connector, self._habits, self._history)
             try:
                 use.read()
             except (KafkaError, WorkFailed):
-                self.runtime.sleep(POLL_SECONDS)
+                self.runtime.sleep(POLL_S)
             finally:
                 use.stop()
         self.has_ended = True

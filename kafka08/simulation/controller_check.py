@@ -6,7 +6,7 @@
    applies never fall.
 
 /controller may be absent for a while: its session must expire, and the next election takes some
-requests. It must not be absent for MISSING_SECONDS while one broker could have been elected all the
+requests. It must not be absent for MISSING_S while one broker could have been elected all the
 time: the broker is registered, and its process, its host's network and its connection to ZooKeeper
 work.
 """
@@ -25,8 +25,8 @@ from kafka08.simulation.zookeeper import HOST, SimZooKeeper
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 
-CHECK_SECONDS: Final = 0.1
-MISSING_SECONDS: Final = 20.0
+CHECK_S: Final = 0.1
+MISSING_S: Final = 20.0
 """More than an election takes on the slowest network of a run."""
 
 
@@ -63,7 +63,7 @@ class ControllerCheck:
         self._check_presence()
         self._check_metadata()
         self._watch_new_processes()
-        self._scheduler.call_later(CHECK_SECONDS, self._check_periodically)
+        self._scheduler.call_later(CHECK_S, self._check_periodically)
 
     def _check_presence(self) -> None:
         """Rule 1."""
@@ -79,7 +79,7 @@ class ControllerCheck:
             if broker.process is not None
         }
         for process, since in self._eligible.items():
-            if now - since > MISSING_SECONDS:
+            if now - since > MISSING_S:
                 self._on_violation(
                     f"there was no controller for {now - since:.0f} s, though {process.name} was "
                     "registered and connected"

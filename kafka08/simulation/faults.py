@@ -21,14 +21,14 @@ from kafka08.simulation.zookeeper_checks import writes_state
 from kafka08.zk import nodes, paths
 
 CLOCK_STEP_MS: Final = 60_000
-STOP_SECONDS: Final = 60.0
-AT_FIRST_SECONDS: Final = 1.0
+STOP_S: Final = 60.0
+AT_FIRST_S: Final = 1.0
 """The longest time from the first late request until its sender ends."""
 WRITES_MAX: Final = 3
 """The number of a controller's writes in which a move of partitions is interrupted."""
-SESSION_SECONDS: Final = 8.0
+SESSION_S: Final = 8.0
 """Longer than a broker's session timeout."""
-BEHIND_SECONDS: Final = (3.0, 6.0, 10.0)
+BEHIND_S: Final = (3.0, 6.0, 10.0)
 """How long a follower stops: longer than the shorter lag that a plan may allow."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
@@ -247,7 +247,7 @@ class Faults:
         name = broker.process.name
 
         def stop() -> None:
-            problems = broker.shutdown(STOP_SECONDS)
+            problems = broker.shutdown(STOP_S)
             self._say(f"{name} has stopped" + (f", but: {', '.join(problems)}" if problems else ""))
             del self._stopping[broker]
             self._start_later(broker)
@@ -372,7 +372,7 @@ class Faults:
         api = self._random.choice(CONTROLLER_APIS)
         kill, lose_power = partial(self._end, silently=False), partial(self._end, silently=True)
         end = self._random.choice([None, kill, lose_power, self._end_session])
-        pause, seconds = self._random.random() * AT_FIRST_SECONDS, self._seconds
+        pause, seconds = self._random.random() * AT_FIRST_S, self._seconds
 
         def at_first(source: str) -> None:
             self._mark(f"{api.name} of {source} is late", 0.0)
@@ -400,7 +400,7 @@ class Faults:
         if controller is None or link is None:
             return
         writes = self._random.randint(1, WRITES_MAX)
-        seconds = self._random.choice([self._seconds, max(self._seconds, SESSION_SECONDS)])
+        seconds = self._random.choice([self._seconds, max(self._seconds, SESSION_S)])
         self._note(f"{link.process.name} is killed after {writes} writes to ZooKeeper")
         kill = partial(self._end, controller, seconds, silently=False)
         link.fault = WriteFault(AtNextWrite.AFTER, kill, skips=writes - 1)
@@ -415,7 +415,7 @@ class Faults:
             return
         follower = self._random.choice(running)
         assert follower.process is not None
-        seconds = self._random.choice(BEHIND_SECONDS)
+        seconds = self._random.choice(BEHIND_S)
         self._note(f"{follower.process.name} is suspended; ISRs are changed with faults", seconds)
         for leader in running:
             link = self._link(leader)
@@ -481,7 +481,7 @@ class Faults:
     def _cut_off_zookeeper(self) -> None:
         """ZooKeeper stops for longer than a session lasts, and no session expires; or one broker or
         all are cut off from it, in one direction or both, and their sessions expire."""
-        seconds = SESSION_SECONDS + self._seconds
+        seconds = SESSION_S + self._seconds
         if self._random.random() < 0.5:
             if self._world.zookeeper.is_up:
                 self._note(f"ZooKeeper stops for {seconds:.0f} s", seconds)

@@ -34,7 +34,7 @@ from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
-CHECK_SECONDS: Final = 0.1
+CHECK_S: Final = 0.1
 CHECKS_WITH_MESSAGES: Final = 10
 """One in so many also compares messages, which takes long. Each epoch compares all again."""
 READ_BYTES: Final = 1 << 30
@@ -102,7 +102,7 @@ class LogChecks:
     def _check_periodically(self) -> None:
         self._check(with_messages=self._checks % CHECKS_WITH_MESSAGES == 0)
         self._checks += 1
-        self._scheduler.call_later(CHECK_SECONDS, self._check_periodically)
+        self._scheduler.call_later(CHECK_S, self._check_periodically)
 
     def check_isrs(self) -> None:
         """Check whether all members of the ISRs have what they must have."""

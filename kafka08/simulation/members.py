@@ -18,7 +18,7 @@ from kafka08.simulation.workload import TOPIC, Target
 from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
 
 STRATEGIES: Final = ("range", "roundrobin", "sticky")
-LONG_WORK_SECONDS: Final = 12.0
+LONG_WORK_S: Final = 12.0
 """Longer than a session timeout, and than some max.poll.interval.ms."""
 
 
@@ -82,14 +82,14 @@ class SimMember:
                 self._target,
                 self._history,
                 self._storage,
-                ConnectorHabits.draw(runtime.random, long_seconds=LONG_WORK_SECONDS),
+                ConnectorHabits.draw(runtime.random, long_seconds=LONG_WORK_S),
             )
         else:
             self._member = PollingMember(
                 runtime,
                 polling_config(self._target, runtime.random),
                 TOPIC,
-                Habits.draw(runtime.random, long_seconds=LONG_WORK_SECONDS),
+                Habits.draw(runtime.random, long_seconds=LONG_WORK_S),
                 self._history,
                 runtime.process.name,
                 limited=self._limited,

@@ -20,8 +20,8 @@ from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 
-CHECK_SECONDS: Final = 0.1
-AWAY_SECONDS: Final = 20.0
+CHECK_S: Final = 0.1
+AWAY_S: Final = 20.0
 """A broker that was away in so many seconds may be refused as the target of a move."""
 
 
@@ -48,7 +48,7 @@ class MoveChecks:
 
     def _watch_periodically(self) -> None:
         self._watch_registrations()
-        self._scheduler.call_later(CHECK_SECONDS, self._watch_periodically)
+        self._scheduler.call_later(CHECK_S, self._watch_periodically)
 
     def _watch_registrations(self) -> None:
         for broker in self._brokers:
@@ -81,7 +81,7 @@ class MoveChecks:
         if has is None or has == wanted or self._zookeeper.leader_and_isr(tp) is None:
             return
         latest = max(self._away.get(broker_id, 0.0) for broker_id in wanted)
-        if self._scheduler.now - latest > AWAY_SECONDS:
+        if self._scheduler.now - latest > AWAY_S:
             self._on_violation(
                 f"{writer} removed the request to move {tp} to {list(wanted)}, but it is assigned "
                 f"to {list(has)}, and all of these brokers are registered"

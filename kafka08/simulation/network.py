@@ -19,7 +19,7 @@ from kafka08.simulation.streams import SimListener, SimStream
 from kafka08.simulation.timeline import Message
 
 FIRST_PORT: Final = 32_768
-DIAL_AGAIN_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
+DIAL_AGAIN_S: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 """The pauses between SYNs without a response, as on Linux."""
 
 
@@ -169,7 +169,7 @@ class Network:
 
     def dial_again(self, stream: SimStream) -> None:
         """Its host lost power before this end was connected."""
-        self.scheduler.call_later(DIAL_AGAIN_SECONDS[0], self._dial, stream, 1)
+        self.scheduler.call_later(DIAL_AGAIN_S[0], self._dial, stream, 1)
 
     def _arrive(self, stream: SimStream, tries: int) -> None:
         """A SYN arrives at its host, or is lost."""
@@ -177,8 +177,8 @@ class Network:
             return
         source, target = stream.address[0], stream.peer_address[0]
         if self.is_cut(source, target) or self.is_cut(target, source) or self.is_off(target):
-            if tries < len(DIAL_AGAIN_SECONDS):
-                wait = DIAL_AGAIN_SECONDS[tries]
+            if tries < len(DIAL_AGAIN_S):
+                wait = DIAL_AGAIN_S[tries]
                 self.scheduler.call_later(wait, self._dial, stream, tries + 1)
             else:
                 stream.fail(TimeoutError(110, "Connection timed out"))

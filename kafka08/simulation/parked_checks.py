@@ -19,7 +19,7 @@ from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.structs import TopicPartition
 
-CHECK_SECONDS: Final = 0.1
+CHECK_S: Final = 0.1
 CHECKS: Final = 2
 """In so many checks, one after the other, a request may be seen that could be answered."""
 OVERDUE_MS: Final = 100.0
@@ -47,7 +47,7 @@ class ParkedChecks:
             process = broker.process
             if process is not None and not process.is_dead and not process.is_stopped:
                 self._check(broker, process, before)
-        self._scheduler.call_later(CHECK_SECONDS, self._check_periodically)
+        self._scheduler.call_later(CHECK_S, self._check_periodically)
 
     def _check(
         self, broker: SimBroker, process: Process, before: dict[DelayedOperation, int]

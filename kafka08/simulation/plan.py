@@ -72,7 +72,7 @@ after most of them while other faults happen."""
 KILLED: Final = "killed"
 SUSPENDED: Final = "suspended"
 AWAY: Final = ("", "", "", KILLED, SUSPENDED)
-BURST_SECONDS: Final = 0.05
+BURST_S: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
 
@@ -310,5 +310,5 @@ def draw_faults(
         [kind] = random.choices(list(weights), list(weights.values()))
         faults.append(PlannedFault(len(faults), kind, at, random.expovariate(1 / fault_seconds)))
         follows = random.random() < burst_share
-        at += random.expovariate(1 / (BURST_SECONDS if follows else pause_seconds))
+        at += random.expovariate(1 / (BURST_S if follows else pause_seconds))
     return tuple(faults)

@@ -21,13 +21,13 @@ from kafka08.simulation.group_history import GroupEvents
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 Limited = Callable[[str, float], AbstractContextManager[object]]
-CLOSE_SECONDS: Final = 2.0
-CALLBACK_SECONDS: Final = CLOSE_SECONDS + 1.0
+CLOSE_S: Final = 2.0
+CALLBACK_S: Final = CLOSE_S + 1.0
 """The longest that its callbacks take."""
-REBALANCE_SECONDS: Final = 10.0
+REBALANCE_S: Final = 10.0
 """The longest automatic commit of a rebalance."""
-POLL_SECONDS: Final = 0.2
-WORK_SECONDS: Final = 30.0
+POLL_S: Final = 0.2
+WORK_S: Final = 30.0
 """The default limit of a member's work, over all messages."""
 WHIMS: Final = 20
 """The limit of one member: one that always leaves without a commit would make no progress."""
@@ -87,7 +87,7 @@ class PollingMember:
         events: GroupEvents,
         name: str,
         *,
-        work_seconds: float = WORK_SECONDS,
+        work_seconds: float = WORK_S,
         limited: Limited = lambda _what, _seconds: nullcontext(),
     ) -> None:
         """`limited(what, seconds)` is a context in which a call of the consumer must end within so
@@ -165,20 +165,20 @@ class Use:
                 return
             except KafkaError:
                 # A group may refuse this member for the whole session of a dead one.
-                self._runtime.sleep(POLL_SECONDS)
+                self._runtime.sleep(POLL_S)
                 if self._random.random() < 0.2:
                     return
 
     def close(self) -> None:
         self._events.revoked(self._name, self.consumer.assignment())
-        with self._member.limited("close", CLOSE_SECONDS + CALLBACK_SECONDS):
-            self.consumer.close(timeout=CLOSE_SECONDS)
+        with self._member.limited("close", CLOSE_S + CALLBACK_S):
+            self.consumer.close(timeout=CLOSE_S)
 
     # ------------------------------------------------------------------------------------ reading
 
     def _poll(self) -> None:
         with self._limited_poll("poll"):
-            messages = self.consumer.poll(POLL_SECONDS)
+            messages = self.consumer.poll(POLL_S)
         for message in messages:
             self._note(message)
         self._work([(TopicPartition(m.topic, m.partition), m.offset) for m in messages])
@@ -194,7 +194,7 @@ class Use:
 
     def _batch(self) -> None:
         with self._limited_poll("poll_batch"):
-            batch = self.consumer.poll_batch(POLL_SECONDS, BATCH_MESSAGES)
+            batch = self.consumer.poll_batch(POLL_S, BATCH_MESSAGES)
         if batch is not None:
             tp, offsets = batch.topic_partition, list(batch.offsets)
             for offset in offsets:
@@ -202,7 +202,7 @@ class Use:
             self._work([(tp, offset) for offset in offsets])
 
     def _limited_poll(self, what: str) -> AbstractContextManager[object]:
-        limit = POLL_SECONDS + CALLBACK_SECONDS + REBALANCE_SECONDS
+        limit = POLL_S + CALLBACK_S + REBALANCE_S
         return self._member.limited(what, limit)
 
     def _note(self, message: Message) -> None:
@@ -239,7 +239,7 @@ class Use:
                     consumer.resume(*sorted(consumer.paused()))
             case "seek" if assigned:
                 tp = self._random.choice(assigned)
-                consumer.seek(tp, consumer.position(tp, timeout=POLL_SECONDS))
+                consumer.seek(tp, consumer.position(tp, timeout=POLL_S))
             case "leave":
                 self._events.revoked(self._name, assigned)
                 consumer.unsubscribe()
@@ -261,7 +261,7 @@ class Use:
         self._events.revoked(self._name, partitions)
         # A commit would finish the message whose work has failed.
         if self._habits.commits_in_revoked and not self._has_failed:
-            self.consumer.commit(timeout=CLOSE_SECONDS)
+            self.consumer.commit(timeout=CLOSE_S)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
         return messages

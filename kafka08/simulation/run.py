@@ -18,10 +18,10 @@ from kafka08.log.check import check_log
 from kafka08.log.files import read_file
 from kafka08.log.names import LOG_SUFFIX, partition_directory
 from kafka08.profile import SAFE
-from kafka08.simulation.calm_checks import CALM_SECONDS, CalmChecks
+from kafka08.simulation.calm_checks import CALM_S, CalmChecks
 from kafka08.simulation.cluster import (
     BROKER_PORT,
-    LEFTOVER_SECONDS,
+    LEFTOVER_S,
     LOG_DIRECTORY,
     Hosts,
     SimBroker,
@@ -64,12 +64,12 @@ from kafka08.zk import paths
 from kafka08.zk.model.server import Server
 
 STEPS_MAX: Final = 20_000_000
-START_SECONDS: Final = 60.0
-RECOVERY_SECONDS: Final = 180.0
-STOP_SECONDS: Final = 120.0
-END_SECONDS: Final = 10_000.0
+START_S: Final = 60.0
+RECOVERY_S: Final = 180.0
+STOP_S: Final = 120.0
+END_S: Final = 10_000.0
 """More than all waits of a run together."""
-LATE_SECONDS: Final = 600.0
+LATE_S: Final = 600.0
 """The longest time in which a broker appends what waits in its buffers, a sync for each message."""
 
 
@@ -257,8 +257,8 @@ class Run:
     def go(self) -> str | None:
         """Make the run. Returns the verdict."""
         # Checks and heartbeats go on for ever, also if the director never wakes up.
-        late = f"the run has not ended after {END_SECONDS:g} s"
-        self.scheduler.call_at(END_SECONDS, self._on_violation, late)
+        late = f"the run has not ended after {END_S:g} s"
+        self.scheduler.call_at(END_S, self._on_violation, late)
         self.director.process.spawn(self._direct, (), "director")
         try:
             if not self.scheduler.run(STEPS_MAX) and self.verdict is None:
@@ -292,12 +292,12 @@ class Run:
         self.say(f"plan: {self.plan}")
         self._await(
             lambda: f"brokers to register: {unregistered(self.zookeeper, self.brokers)}",
-            START_SECONDS,
+            START_S,
             self._start_all,
         )
         with AdminClient(ADDRESS, runtime=self.director) as admin:
             admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
-            admin.await_leaders(TOPIC, timeout_ms=int(START_SECONDS * 1000))
+            admin.await_leaders(TOPIC, timeout_ms=int(START_S * 1000))
         self.say("topic made")
         self._start_clients()
 
@@ -348,13 +348,13 @@ class Run:
         self._await_replicas()
         if self.plan.away:
             # A tool may have leaders elected, who count the silence of followers from then on.
-            self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
+            self._await("tools to end", RECOVERY_S, lambda: not self.faults.running_tools)
             self._await_replicas()
             self._go_on_without_one()
             self.observed.is_ending = True
             self._await_replicas()
-        self._await("producers to end", RECOVERY_SECONDS, lambda: not self.observed.writers)
-        self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
+        self._await("producers to end", RECOVERY_S, lambda: not self.observed.writers)
+        self._await("tools to end", RECOVERY_S, lambda: not self.faults.running_tools)
         self._await_none(
             "topics to be whole or gone", partial(unsettled, self.zookeeper, self.brokers)
         )
@@ -406,11 +406,11 @@ class Run:
             if now != before:
                 changed = [name for name in now if now[name] != before.get(name)]
                 before, since = now, self.scheduler.now
-            return self.scheduler.now - since > CALM_SECONDS
+            return self.scheduler.now - since > CALM_S
 
         self._await(
             lambda: f"the cluster to stay as it is: last changed {', '.join(changed)}",
-            RECOVERY_SECONDS,
+            RECOVERY_S,
             is_calm,
         )
 
@@ -421,7 +421,7 @@ class Run:
         for reader, tp in zip(self.readers, self.target.partitions, strict=True):
             self._await(
                 f"the reader of {tp} to reach its end",
-                RECOVERY_SECONDS,
+                RECOVERY_S,
                 lambda: reader.position > max(final[tp], default=-1),  # noqa: B023 - used at once
             )
 
@@ -508,7 +508,7 @@ class Run:
         """offset → value, under the safe profile once the HW has passed what was acknowledged or
         read."""
         last = self.observed.history.last_offset(tp) if self.plan.profile == SAFE else -1
-        end = self.scheduler.now + RECOVERY_SECONDS
+        end = self.scheduler.now + RECOVERY_S
         while True:
             try:
                 found = read_partition(self.director, self.target, tp)
@@ -526,10 +526,10 @@ class Run:
         for member in self.members:
             member.end()
         self._await(
-            "members to end", RECOVERY_SECONDS, lambda: all(one.has_ended for one in self.members)
+            "members to end", RECOVERY_S, lambda: all(one.has_ended for one in self.members)
         )
         self._await(
-            "readers to end", RECOVERY_SECONDS, lambda: all(one.has_ended for one in self.readers)
+            "readers to end", RECOVERY_S, lambda: all(one.has_ended for one in self.readers)
         )
         if self.observed.leftovers:
             raise Violation(self.observed.leftovers[0])
@@ -542,7 +542,7 @@ class Run:
             self.zookeeper_checks.on_closed = partial(
                 self._check_led, broker, self.calm_checks.states()
             )
-            self._check_leftovers(broker.host, broker.shutdown(STOP_SECONDS))
+            self._check_leftovers(broker.host, broker.shutdown(STOP_S))
         self._check_rules()
         self._check_logs()
 
@@ -556,13 +556,13 @@ class Run:
     def _await_late_requests(self) -> None:
         """Wait until no log has grown for a while: requests with acks 0 may wait in the buffers of
         a broker when their client has ended. A broker that stops first would lack them."""
-        latest = self.scheduler.now + LATE_SECONDS
+        latest = self.scheduler.now + LATE_S
         before: dict[tuple[int, TopicPartition], int] | None = None
         while (ends := self._log_ends()) != before:
             if self.scheduler.now > latest:
-                raise Violation(f"logs grew for {LATE_SECONDS:g} s after the last client had ended")
+                raise Violation(f"logs grew for {LATE_S:g} s after the last client had ended")
             before = ends
-            self.director.sleep(LEFTOVER_SECONDS)
+            self.director.sleep(LEFTOVER_S)
 
     def _log_ends(self) -> dict[tuple[int, TopicPartition], int]:
         """The log end offset of each replica, by broker id and partition."""
@@ -615,7 +615,7 @@ class Run:
 
     def _await_none(self, what: str, problem: Callable[[], str]) -> None:
         """Wait until there is no problem any more. The last one is in the verdict."""
-        self._await(lambda: f"{what}: {problem()}", RECOVERY_SECONDS, lambda: not problem())
+        self._await(lambda: f"{what}: {problem()}", RECOVERY_S, lambda: not problem())
 
     def _check_rules(self) -> None:
         if self.broken or self.hosts.uncaught:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka08.simulation.process import Process
     from kafka08.simulation.task import SimTask
 
-STEP_SECONDS: Final = 2e-6
+STEP_S: Final = 2e-6
 
 
 class Timer:
@@ -123,7 +123,7 @@ class Scheduler:
             process.held.append((name, call, args))
             return
         self.steps += 1
-        self.now += STEP_SECONDS
+        self.now += STEP_S
         self.trace.step(self.now, process.name, name)
         self.running = process
         call(*args)

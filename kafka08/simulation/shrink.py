@@ -29,7 +29,7 @@ WINDOWS: Final = 16
 """The number of parts of a run, for the search of those in which disorder matters."""
 SALTS: Final = 2
 """The number of tries of a smaller plan, each with other random numbers."""
-END_SECONDS: Final = 1.0
+END_S: Final = 1.0
 """The duration of a shortened run after its last fault."""
 
 
@@ -73,7 +73,7 @@ SIMPLER: Final[Sequence[Callable[[Plan], Plan]]] = (
     lambda plan: replace(
         plan,
         faults_seconds=min(
-            plan.faults_seconds, max((fault.at for fault in plan.faults), default=0) + END_SECONDS
+            plan.faults_seconds, max((fault.at for fault in plan.faults), default=0) + END_S
         ),
     ),
 )
@@ -144,7 +144,7 @@ class Shrinker:
         """The time at which a run may end: if a violation ended the original run, it would happen
         before then."""
         found = self.found.outcome
-        return found.simulated_seconds * 1.2 + END_SECONDS if found.is_early else None
+        return found.simulated_seconds * 1.2 + END_S if found.is_early else None
 
     def _try(self, plan: Plan) -> bool:
         """Keep the plan if its run fails likewise. Returns whether it does."""

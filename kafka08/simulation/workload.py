@@ -16,7 +16,7 @@ from kafka08.structs import TopicPartition
 
 TOPIC: Final = "t"
 """The topic of all clients."""
-POLL_SECONDS: Final = 0.05
+POLL_S: Final = 0.05
 TIMEOUT_MS: Final = 4000
 FETCH_WAIT_MS: Final = 1000
 """A fetch is answered at once when there are messages; a shorter wait makes idle runs slow."""
@@ -59,10 +59,10 @@ class Reader:
                 self._read_on()
             except OffsetOutOfRange:
                 # A log that lost messages may end before the position; the checks report that.
-                self._runtime.sleep(POLL_SECONDS)
+                self._runtime.sleep(POLL_S)
             except KafkaError:
                 self._close_consumer()
-                self._runtime.sleep(POLL_SECONDS)
+                self._runtime.sleep(POLL_S)
         self._close_consumer()
         self._cluster.close()
         self.has_ended = True

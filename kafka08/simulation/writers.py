@@ -17,7 +17,7 @@ from kafka08.producer.old.producer import Producer
 from kafka08.producer.record import KeyedMessage, ProducerRecord, RecordMetadata
 from kafka08.simulation.history import History
 from kafka08.simulation.runtime import SimClientRuntime
-from kafka08.simulation.workload import POLL_SECONDS, TIMEOUT_MS, TOPIC, Target
+from kafka08.simulation.workload import POLL_S, TIMEOUT_MS, TOPIC, Target
 from kafka08.structs import TopicPartition
 
 LIST_SHARE: Final = 0.05
@@ -263,9 +263,9 @@ def old_producer(
                 for value, message in zip(sent, messages, strict=True)
                 if id(message) not in failed
             ]
-            runtime.sleep(POLL_SECONDS)
+            runtime.sleep(POLL_S)
         except KafkaError:
-            runtime.sleep(POLL_SECONDS)
+            runtime.sleep(POLL_S)
         else:
             observed.stored += sent
         runtime.sleep(runtime.random.random() * 2 * pause)

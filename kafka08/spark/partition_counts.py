@@ -14,7 +14,7 @@ from kafka08.client.retry import RetryPolicy, may_be_stored_later, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import KafkaError, NoBrokersAvailable, UnknownTopicOrPartition
 
-UNKNOWN_TOPIC_SECONDS: Final = 3
+UNKNOWN_TOPIC_S: Final = 3
 """A topic that was created a moment ago is unknown to a broker until the controller tells it. Where
 brokers create topics themselves, a new one has no leader at first, which is another error."""
 
@@ -42,7 +42,7 @@ def partition_count(
     """Number of partitions of `topic` now; creates it where brokers do so. Waits for a topic that
     is being created, but not as long as `policy` says for one that no broker knows:
     UnknownTopicOrPartition."""
-    deadline = clock.monotonic() + UNKNOWN_TOPIC_SECONDS
+    deadline = clock.monotonic() + UNKNOWN_TOPIC_S
 
     def passes(error: KafkaError) -> bool:
         is_late = clock.monotonic() >= deadline

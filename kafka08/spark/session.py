@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S: Final = 20
 LOG_TAIL_CHARACTERS: Final = 4000
-CONNECT_SECONDS: Final = 5
+CONNECT_S: Final = 5
 STANDALONE: Final = "spark://"
 MASTERS: Final = re.compile(r"local(-cluster)?(\[.+\])?|spark://.+:\d+(,.+:\d+)*|yarn|k8s://.+")
 DEFAULTS: Final[Mapping[str, str]] = {
@@ -149,7 +149,7 @@ def check_reachable(master: str) -> None:
     for address in master.removeprefix(STANDALONE).split(","):
         host, _, port = address.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
         except (OSError, OverflowError) as error:
             problem = f"{address}: {getattr(error, 'strerror', None) or error}"
         else:

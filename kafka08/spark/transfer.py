@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 """Called with (tasks done, all tasks) of the stages that run now."""
 
-POLL_SECONDS: Final = 0.2
-CANCEL_SECONDS: Final = 20
+POLL_S: Final = 0.2
+CANCEL_S: Final = 20
 FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "csv": {
         "header": "true",
@@ -191,16 +191,16 @@ def _new_directory(spark: SparkSession, name: str) -> Iterator[None]:
 
 
 def _cancel_jobs(spark: SparkSession) -> None:
-    """Returns when no task runs any more, or after CANCEL_SECONDS: a task that still runs would
+    """Returns when no task runs any more, or after CANCEL_S: a task that still runs would
     create its directory again."""
     context = spark.sparkContext
     context.cancelAllJobs()
     tracker = context._jsc.sc().statusTracker()
-    deadline = SYSTEM_CLOCK.monotonic() + CANCEL_SECONDS
+    deadline = SYSTEM_CLOCK.monotonic() + CANCEL_S
     while SYSTEM_CLOCK.monotonic() < deadline:
         if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
             return
-        SYSTEM_CLOCK.sleep(POLL_SECONDS)
+        SYSTEM_CLOCK.sleep(POLL_S)
 
 
 def _with_progress(spark: SparkSession, job: Callable[[], None], progress: Progress) -> None:
@@ -220,7 +220,7 @@ def _with_progress(spark: SparkSession, job: Callable[[], None], progress: Progr
 
 
 def _watch(tracker: StatusTracker, ended: threading.Event, progress: Progress) -> None:
-    while not ended.wait(POLL_SECONDS):
+    while not ended.wait(POLL_S):
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except Py4JError as error:

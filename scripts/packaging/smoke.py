@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-INSTALL_SECONDS: Final = 1800
-COMMAND_SECONDS: Final = 180
+INSTALL_S: Final = 1800
+COMMAND_S: Final = 180
 CONSUME: Final = """
 import sys
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
@@ -110,7 +110,7 @@ def install(wheel: Path, extras: str, python: str, directory: Path) -> Environme
     run([python, "-m", "venv", "--without-pip", directory])
     started = time.monotonic()
     pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", directory / "bin" / "python"]
-    run([*pip, "install", "--quiet", f"{wheel}{extras}"], seconds=INSTALL_SECONDS)
+    run([*pip, "install", "--quiet", f"{wheel}{extras}"], seconds=INSTALL_S)
     install_s = time.monotonic() - started
     files = [path for path in directory.rglob("*") if path.is_file() and not path.is_symlink()]
     return Environment(directory, install_s, sum(path.stat().st_size for path in files))
@@ -121,7 +121,7 @@ def run(
     *,
     given: str = "",
     native: bool = False,
-    seconds: float = COMMAND_SECONDS,
+    seconds: float = COMMAND_S,
 ) -> str:
     """Run a command outside the checkout and return its standard output.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from benchmarks.report import Goal
-from benchmarks.warm import ROUNDS_MIN, WARM_SECONDS_MAX, WarmUp, fair_rounds
+from benchmarks.warm import ROUNDS_MIN, WARM_S_MAX, WarmUp, fair_rounds
 
 RATE = Goal("rate", "MB/s", 2, True)
 P50 = Goal("p50", "µs", 1, False)
@@ -46,7 +46,7 @@ def test_a_side_that_never_settles_is_warmed_for_a_minute() -> None:
     measured = fair_rounds(
         ["ours"], lambda side, number: {"rate": 2.0 ** next(values)}, RATE, 5, lambda: next(clock)
     )
-    assert WARM_SECONDS_MAX / 5 == measured["ours"].warm_up.rounds
+    assert WARM_S_MAX / 5 == measured["ours"].warm_up.rounds
     assert not measured["ours"].warm_up.is_warm
 
 

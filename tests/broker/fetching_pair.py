@@ -19,7 +19,7 @@ from tests.broker.world import Client, World
 
 TP = TopicPartition("t", 0)
 LEADER = Broker(1, "127.0.0.1", 19091)
-FETCH_WAIT_SECONDS = 0.5
+FETCH_WAIT_S = 0.5
 
 
 class Wire:
@@ -41,7 +41,7 @@ class Wire:
         self._client.send(data)
         self._leader.runtime.advance(0)  # to the end of the turn
         if self._client.parked:
-            self._leader.runtime.advance(FETCH_WAIT_SECONDS + 0.002)
+            self._leader.runtime.advance(FETCH_WAIT_S + 0.002)
         for frame in self._client.frames():
             self._received += len(frame).to_bytes(4, "big") + frame
         self._pair.while_fetching()

@@ -26,8 +26,8 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.network.frame_server import FrameServer
 
-DEADLINE_SECONDS = 20.0
-QUIET_SECONDS = 0.3
+DEADLINE_S = 20.0
+QUIET_S = 0.3
 
 
 class Received(NamedTuple):
@@ -72,16 +72,16 @@ class ScriptedBroker(FrameServer):
 
     def take(self) -> list[Received]:
         """The requests since the last call, once no more arrive for a while."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + DEADLINE_S
         with self._arrived:
-            while self._arrived.wait(QUIET_SECONDS) and time.monotonic() < deadline:
+            while self._arrived.wait(QUIET_S) and time.monotonic() < deadline:
                 continue
             received, self.received = self.received, []
             return received
 
     def wait_for(self, kind: type[Request], count: int = 1) -> list[Received]:
         """Waits until `count` requests of a kind arrived, and returns all."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + DEADLINE_S
         with self._arrived:
             while sum(isinstance(r.request, kind) for r in self.received) < count:
                 assert self._arrived.wait(max(0.0, deadline - time.monotonic())), (

@@ -48,7 +48,7 @@ from tests.broker.world import CONTROLLER_EPOCH, Client, World
 from tests.cpu_speed import slowdown
 
 PARTITIONS = 10_000
-HOLD_SECONDS = 0.1
+HOLD_S = 0.1
 TRIES = 5
 BROKERS = [BrokerEndpoint(number, "127.0.0.1", 19090 + number) for number in (1, 2)]
 LIVE = [LiveBroker.plaintext(b.broker_id, b.host, b.port) for b in BROKERS]
@@ -124,7 +124,7 @@ class Hub:
         """The response. AssertionError if the request blocked the hub for too long."""
         client, data = Client(self.world), encode_request(request, 1, "test")
         held = self.held(lambda: client.send(data))
-        assert held < HOLD_SECONDS, f"{type(request).__name__} held the hub for {held:.3f} s"
+        assert held < HOLD_S, f"{type(request).__name__} held the hub for {held:.3f} s"
         (frame,) = client.frames()
         return decode_response(type(request), frame, request.version)[1]
 
@@ -290,7 +290,7 @@ def test_fetch_of_sets_to_convert(
         converting.world.runtime.advance(0.2)
 
     held = min(converting.held(fetch) for _ in range(TRIES))
-    assert held < HOLD_SECONDS / FEWER
+    assert held < HOLD_S / FEWER
     responses = [decode_response(FetchRequest, frame)[1] for frame in client.frames()]
     assert [{0: topics * EACH}] * TRIES == [codes(response) for response in responses]
     sets = [p.message_set for topic in responses[0].topics for p in topic.partitions]
@@ -513,7 +513,7 @@ def test_acks_of_produce(leading: Hub) -> None:
         assert {0: PARTITIONS} == codes(decode_response(ProduceRequest, frame)[1])
         return max(of_produce, of_fetch)
 
-    assert any(held() < HOLD_SECONDS for _ in range(TRIES))
+    assert any(held() < HOLD_S for _ in range(TRIES))
 
 
 def test_offsets_of_partitions_that_are_not_here(hub: Hub) -> None:
@@ -541,7 +541,7 @@ def test_periodic_and_rare_work_yields(hub: Hub) -> None:
             manager.shrink_isrs,
         )
     }
-    assert {} == {name: seconds for name, seconds in held.items() if seconds >= HOLD_SECONDS}
+    assert {} == {name: seconds for name, seconds in held.items() if seconds >= HOLD_S}
     assert {(1,)} == {partition.isr for partition in manager}
     assert 5 == sum(one.config.retention_ms == 7 for one in logs.logs.values())
 
@@ -559,7 +559,7 @@ def test_expiry_of_half_a_million_offsets(hub: Hub) -> None:
     finished = hub.held(lambda: cache.finish_load(0, generation))
     appended: list[int] = []
     manager._append_tombstones = lambda number, keys: appended.append(len(keys))  # type: ignore[method-assign]
-    assert max(finished, hub.held(manager.expire)) < HOLD_SECONDS
+    assert max(finished, hub.held(manager.expire)) < HOLD_S
     assert 10_000 == sum(appended)
 
 

@@ -44,7 +44,7 @@ def test_silent_clients_use_a_bounded_number_of_threads() -> None:
 
 def test_a_client_that_drips_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole request has one deadline: a byte now and then does not extend it."""
-    monkeypatch.setattr(http_server, "REQUEST_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(http_server, "REQUEST_S_MAX", 0.5)
     port = int(serve_http(app, "127.0.0.1", 0, "--listen").rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), 60) as client:
         client.settimeout(0.05)

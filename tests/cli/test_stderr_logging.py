@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kafka08.cli.echo import coloured, wanted_colour
-from kafka08.cli.stderr_logging import REPEAT_SECONDS, TEXTS_MAX, RepeatFilter
+from kafka08.cli.stderr_logging import REPEAT_S, TEXTS_MAX, RepeatFilter
 
 
 def record(text: str) -> logging.LogRecord:
@@ -21,7 +21,7 @@ def test_a_text_is_repeated_only_after_a_while() -> None:
     assert once.filter(record("a"))
     assert once.filter(record("b"))
     assert not once.filter(record("a"))
-    now = REPEAT_SECONDS
+    now = REPEAT_S
     assert once.filter(record("a"))
 
 

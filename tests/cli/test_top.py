@@ -22,7 +22,7 @@ import pytest
 from rich.console import Console
 
 from kafka08.admin import AdminClient
-from kafka08.cli.spinner import AFTER_SECONDS
+from kafka08.cli.spinner import AFTER_S
 from kafka08.cli.top import first_key, show_once
 from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, cells_of, head, name_of, render
 from kafka08.embedded import EmbeddedCluster
@@ -349,7 +349,7 @@ def test_a_zookeeper_that_is_silent_is_said_within_the_screen(cluster: EmbeddedC
         cluster.zookeeper.process.pause()
         try:
             terminal.await_text("the connection to ZooKeeper was lost")
-            time.sleep(2 * AFTER_SECONDS)
+            time.sleep(2 * AFTER_S)
             terminal.press("b")
             terminal.await_text("127.0.0.1")
             assert "Waiting for" not in terminal.text

@@ -21,8 +21,8 @@ from tests.waiting import until
 ROOT = Path(__file__).parent.parent.parent
 BROKERS = ("kafka1", "kafka2", "kafka3")
 ALL_BROKERS = (*BROKERS, "kafka4", "kafka5")
-COMMAND_SECONDS = 300
-HEALTHY_SECONDS = 120
+COMMAND_S = 300
+HEALTHY_S = 120
 
 
 def compose_command() -> list[str]:
@@ -139,7 +139,7 @@ class ComposeProject:
         until(
             lambda: self.health(service) == "healthy",
             f"{service} is healthy",
-            seconds=HEALTHY_SECONDS,
+            seconds=HEALTHY_S,
         )
 
     def in_sync(self, topic: str) -> list[list[int]]:
@@ -155,7 +155,7 @@ class ComposeProject:
             input=text,
             capture_output=True,
             text=True,
-            timeout=COMMAND_SECONDS,
+            timeout=COMMAND_S,
             check=False,
         )
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.compose.project import ComposeProject
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-PAGE_SECONDS = "300"
+PAGE_S = "300"
 
 
 def test_the_page_runs(project: ComposeProject, tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_the_page_runs(project: ComposeProject, tmp_path: Path) -> None:
         ports[f"localhost:{9092 + number}"] = f"localhost:{port}"
     page = script("compose.md", (DOCS / "compose.md").read_text(), ports)
     done = subprocess.run(
-        ["timeout", "--kill-after=5", PAGE_SECONDS, "bash", "-c", page],
+        ["timeout", "--kill-after=5", PAGE_S, "bash", "-c", page],
         cwd=tmp_path,
         env=project.environ,
         capture_output=True,

@@ -23,7 +23,7 @@ PAGES = [
 ]
 ELSEWHERE = {"docs/compose.md"}
 """Pages that other tests run: tests/compose."""
-PAGE_SECONDS = "280"
+PAGE_S = "280"
 OF_A_CLUSTER = ("localhost:", "KAFKA08_", "kafka08 ", "examples/")
 """A page has a cluster if one of these stands in a block that is run."""
 
@@ -77,7 +77,7 @@ def test_the_page_runs(name: str, environ: dict[str, str], tmp_path: Path) -> No
         }
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     done = subprocess.run(
-        ["timeout", "--kill-after=5", PAGE_SECONDS, "bash", "-c", script(name, text, replacements)],
+        ["timeout", "--kill-after=5", PAGE_S, "bash", "-c", script(name, text, replacements)],
         cwd=tmp_path,
         env=environ,
         capture_output=True,

@@ -13,7 +13,7 @@ import pytest
 from kafka08.embedded.control import ControlServer, Verb, ask
 from kafka08.errors import KafkaError
 
-TURN_SECONDS = 0.02
+TURN_S = 0.02
 
 
 def execute(verb: Verb, broker: int) -> str:
@@ -31,7 +31,7 @@ def serving(directory: Path) -> Iterator[None]:
 
         def run() -> None:
             while not ended.is_set():
-                server.serve(execute, TURN_SECONDS)
+                server.serve(execute, TURN_S)
 
         thread = threading.Thread(target=run)
         thread.start()

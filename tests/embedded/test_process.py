@@ -17,7 +17,7 @@ from kafka08.embedded.ports import free_ports
 from kafka08.embedded.process import ManagedProcess
 from tests.waiting import until
 
-WAIT_SECONDS = 20
+WAIT_S = 20
 
 
 def state_of(pid: int) -> str:
@@ -166,8 +166,8 @@ def test_the_guard_checks_the_start_time(tmp_path: Path, monkeypatch: pytest.Mon
         guard.add(stranger.pid)
         assert guard._shell.stdin is not None
         guard._shell.stdin.close()
-        assert guarded.wait(WAIT_SECONDS) == -signal.SIGKILL
-        guard._shell.wait(WAIT_SECONDS)
+        assert guarded.wait(WAIT_S) == -signal.SIGKILL
+        guard._shell.wait(WAIT_S)
         assert stranger.poll() is None
         stranger.kill()
 

@@ -29,7 +29,7 @@ from tests.waiting import until
 ROOT = Path(__file__).parent.parent.parent
 MEMBERS_MAX = 4
 RATE = 100
-HOLD_SECONDS = 2.5
+HOLD_S = 2.5
 """The longest time for which bytes are held: longer than the session of a member."""
 
 
@@ -221,9 +221,9 @@ class GroupRun(Closeable):
     def _hold(self) -> None:
         """The connections to a broker for a while, in which something may befall a member."""
         self._network.hold(self._rng.choice(self._brokers))
-        time.sleep(self._rng.uniform(0.0, HOLD_SECONDS / 2))
+        time.sleep(self._rng.uniform(0.0, HOLD_S / 2))
         self._do_one_of([self._join, self._kill, self._freeze, self._thaw])
-        time.sleep(self._rng.uniform(0.0, HOLD_SECONDS / 2))
+        time.sleep(self._rng.uniform(0.0, HOLD_S / 2))
         self._network.release()
 
     def _reset(self) -> None:

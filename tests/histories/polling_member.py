@@ -21,9 +21,9 @@ from kafka08.runtime.threads import THREADS
 from kafka08.simulation.polling_member import Habits, PollingMember
 from kafka08.structs import TopicPartition
 
-LONG_SECONDS = 3.0
+LONG_S = 3.0
 """Longer than a session, and than some max.poll.interval.ms."""
-WORK_SECONDS = 5.0
+WORK_S = 5.0
 
 
 class Lines:
@@ -66,9 +66,9 @@ def main(name: str, topic: str, seed: str, *overrides: str) -> None:
         "max.poll.records": random.choice([1, 50]),
         "metadata.max.age.ms": 2000,
     }
-    habits = Habits.draw(random, long_seconds=LONG_SECONDS)
+    habits = Habits.draw(random, long_seconds=LONG_S)
     config = KafkaConsumerConfig({**keys, **parse_overrides(overrides)})
-    member = PollingMember(THREADS, config, topic, habits, Lines(), name, work_seconds=WORK_SECONDS)
+    member = PollingMember(THREADS, config, topic, habits, Lines(), name, work_seconds=WORK_S)
     signal.signal(signal.SIGTERM, lambda *_: member.end())
     member.run()
 

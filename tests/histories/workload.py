@@ -27,9 +27,9 @@ from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
 from tests.waiting import until
 
-PAUSE_SECONDS = 0.02
+PAUSE_S = 0.02
 SEND_TIMEOUT_MS = 1500
-DEADLINE_SECONDS = 60.0
+DEADLINE_S = 60.0
 FETCH_BYTES = 1 << 20
 
 
@@ -61,7 +61,7 @@ class Workload:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(DEADLINE_SECONDS)
+            thread.join(DEADLINE_S)
 
     def await_progress(self, messages: int = 20) -> None:
         """Until `messages` more are acknowledged, and as many read, in every partition."""
@@ -89,7 +89,7 @@ class Workload:
             assert not self.failures, self.failures
             return done()
 
-        until(is_done, what, DEADLINE_SECONDS, explain=lambda: str(self._counts()))
+        until(is_done, what, DEADLINE_S, explain=lambda: str(self._counts()))
 
     def _counts(self) -> dict[tuple[str, TopicPartition], int]:
         counts = {(kind, tp): 0 for kind in ("send", "read") for tp in self._partitions}
@@ -132,7 +132,7 @@ class Workload:
                 self._refresh(client, tp)
             else:
                 self.history.acknowledged("sender", tp, offset, value)
-                self._stop.wait(PAUSE_SECONDS / 4)
+                self._stop.wait(PAUSE_S / 4)
 
     def _send_one(self, client: ClusterClient, tp: TopicPartition, value: bytes) -> int:
         request = produce_request(
@@ -159,11 +159,11 @@ class Workload:
                 position = offset + 1
 
     def _refresh(self, client: ClusterClient, tp: TopicPartition) -> None:
-        self._stop.wait(PAUSE_SECONDS)
+        self._stop.wait(PAUSE_S)
         try:
             client.refresh([tp.topic])
         except KafkaError:
-            self._stop.wait(PAUSE_SECONDS)
+            self._stop.wait(PAUSE_S)
 
     def _read_all(self, tp: TopicPartition) -> dict[int, bytes]:
         """Every message below the HW, once two fetches found no more and the HW has passed what was
@@ -171,7 +171,7 @@ class Workload:
         last = self.history.last_offset(tp)
         client = self._client()
         found: dict[int, bytes] = {}
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + DEADLINE_S
         quiet = 0
         try:
             while quiet < 2 or (max(found, default=-1) < last and time.monotonic() < deadline):

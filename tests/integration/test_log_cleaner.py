@@ -26,7 +26,7 @@ from tests.waiting import until
 TP = TopicPartition("compacted", 0)
 KEYS = 500
 MESSAGES_A_SET = 200
-DEADLINE_SECONDS = 60.0
+DEADLINE_S = 60.0
 CONFIG = {
     "log.segment.bytes": "400000",
     "log.cleaner.backoff.ms": "50",
@@ -88,7 +88,7 @@ def test_reads_and_writes_continue_while_a_log_is_cleaned(cluster: EmbeddedClust
     (broker,) = cluster.brokers
     end = produce(broker, 0, 100)
     reads = 0
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + DEADLINE_S
     most = end * 4 // 5
     while cleaned_up_to(broker) < most:
         assert_all_there(read_all(broker, end), end)

@@ -29,7 +29,7 @@ from tests.histories.workload import Workload
 from tests.in_sync import await_full_isr
 from tests.waiting import until
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_S = 60.0
 PARTITIONS = 2
 CONFIG = {
     "zookeeper.session.timeout.ms": "3000",
@@ -223,7 +223,7 @@ def test_nothing_is_lost_when_all_brokers_stop_at_once(cluster: EmbeddedCluster)
     config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     with KafkaProducer(config) as producer:
         sent = [producer.send(ProducerRecord(topic, b"v", partition=p)) for p in partitions]
-        assert [0] * len(sent) == [future.result(DEADLINE_SECONDS).offset for future in sent]
+        assert [0] * len(sent) == [future.result(DEADLINE_S).offset for future in sent]
     stop_all(cluster)
     cluster.heal()
     await_full_isr(cluster, topic)

@@ -38,7 +38,7 @@ OF_0_10_2 = SERVED[Level.V0_10_2]
 ANY_BODY = bytes(60)
 """Zeros are a body of every layout."""
 NULL = b"\xff\xff"
-TWENTY_SECONDS = 20.0
+TWENTY_S = 20.0
 COORDINATOR = struct.pack(">hhih", 10, 0, CORRELATION_ID, -1) + text("edge")
 ASKED_OF_ONE = struct.pack(">iq", 0, -1)
 """A partition of ListOffsets 1: its end."""
@@ -156,7 +156,7 @@ def test_edge_requests_are_answered_alike(broker: JvmBroker, tmp_path: Path) -> 
     ask(broker, COORDINATOR)
     loaded = commit(2, "edge", ("edge", [LATER_COMMITTED]))
     expected = ours(world, loaded)
-    until(lambda: expected == ask(broker, loaded[SIZE.size :]), "the coordinator", TWENTY_SECONDS)
+    until(lambda: expected == ask(broker, loaded[SIZE.size :]), "the coordinator", TWENTY_S)
     frames = {request.name: request.frame for request in EDGE_REQUESTS} | LATER_EDGES
     theirs = {name: ask(broker, frame[SIZE.size :]) for name, frame in frames.items()}
     assert theirs == {name: ours(world, frame) for name, frame in frames.items()}

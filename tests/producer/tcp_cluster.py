@@ -30,7 +30,7 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import FakeCluster
 from tests.network.scripted import Hangup
 
-PAUSE_SECONDS_MAX = 30
+PAUSE_S_MAX = 30
 
 
 class TcpCluster(FakeCluster, Closeable):
@@ -150,7 +150,7 @@ class TcpCluster(FakeCluster, Closeable):
         with sock, contextlib.suppress(OSError, Hangup, ProtocolError):
             while data := sock.recv(1 << 20):
                 for payload in reader.feed(data):
-                    assert self._running[broker].wait(PAUSE_SECONDS_MAX)
+                    assert self._running[broker].wait(PAUSE_S_MAX)
                     self._handle(broker, sock, payload)
 
     def _handle(self, broker: int, sock: socket.socket, payload: bytearray) -> None:

@@ -10,7 +10,7 @@ from kafka08.simulation.run import Run
 from kafka08.simulation.trace import Trace
 from tests.simulation.scripted import quiet_plan, wait_until
 
-STEP_SECONDS = 60.0
+STEP_S = 60.0
 
 
 def state_of(server: Any) -> float:
@@ -36,7 +36,7 @@ def test_brokerstate_has_the_numbers_of_kafka(
         def controllers() -> list[Any]:
             return [server for server in servers if server._controller.is_active]
 
-        wait_until(run, lambda: len(controllers()) == 1, STEP_SECONDS)
+        wait_until(run, lambda: len(controllers()) == 1, STEP_S)
         [controller] = controllers()
         seen["the controller"] = state_of(controller)
         number = next(n for n, server in enumerate(servers) if server is not controller)
@@ -47,7 +47,7 @@ def test_brokerstate_has_the_numbers_of_kafka(
             ("logs close", server._log_manager, "shutdown"),
         ):
             monkeypatch.setattr(owner, name, noting(server, step, getattr(owner, name)))
-        assert [] == run.brokers[number].shutdown(STEP_SECONDS)
+        assert [] == run.brokers[number].shutdown(STEP_S)
         run.brokers[number].start()
         seen["a start"] = state_of(run.brokers[number].server)
 

@@ -22,7 +22,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from tests.simulation.scripted import quiet_plan, wait_until
 
-STEP_SECONDS: Final = 60.0
+STEP_S: Final = 60.0
 GONE: Final = TopicPartition("gone", 0)
 
 
@@ -83,7 +83,7 @@ class Script:
         return nodes.decode_controller(znode.data.decode()).broker_id
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        wait_until(self._run, happens, STEP_SECONDS)
+        wait_until(self._run, happens, STEP_S)
 
 
 def verdict_of_run(level: str, *, loses_session: bool, changes_controller: bool) -> str | None:

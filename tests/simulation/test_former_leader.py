@@ -32,13 +32,13 @@ from kafka08.simulation.workload import TOPIC
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from tests.simulation.scripted import quiet_plan, wait_until
 
-STEP_SECONDS: Final = 60.0
-WATCHED_SECONDS: Final = 30.0
+STEP_S: Final = 60.0
+WATCHED_S: Final = 30.0
 GROUP: Final = "watched"
 OLD, NEW = 1, 2
 """Offsets: the one that is committed to the former coordinator, and the one to its successor."""
 OFFSETS: Final = TopicPartition(OFFSETS_TOPIC, 0)
-LAG_SECONDS: Final = 4.0
+LAG_S: Final = 4.0
 """Followers that do not fetch for so long leave the ISR."""
 
 
@@ -46,7 +46,7 @@ def plan_without_faults(level: str) -> Plan:
     properties = {
         "auto.leader.rebalance.enable": "false",
         "offsets.topic.num.partitions": "1",
-        "replica.lag.time.max.ms": str(int(LAG_SECONDS * 1000)),
+        "replica.lag.time.max.ms": str(int(LAG_S * 1000)),
     }
     return quiet_plan(level, properties, retries=1000, pause_seconds=0.2)
 
@@ -54,7 +54,7 @@ def plan_without_faults(level: str) -> Plan:
 class Script:
     """What happens in the run. The other brokers cannot reach the coordinator of a group; its
     session expires, it has a new one at once, and another broker is elected. A member commits
-    there. Then the former coordinator is asked until it stops leading, at most WATCHED_SECONDS.
+    there. Then the former coordinator is asked until it stops leading, at most WATCHED_S.
 
     told          the offsets that it told, or minus the error code
     led_seconds   how long it led beside its successor
@@ -83,7 +83,7 @@ class Script:
         self._until(lambda: self._leader() is not former)
         replaced_at = run.scheduler.now
         self._until(lambda: self._commit(self._leader(), NEW) == 0)
-        while self._partition(former).is_leader and self.led_seconds < WATCHED_SECONDS:
+        while self._partition(former).is_leader and self.led_seconds < WATCHED_S:
             self.told.append(self._fetch(former))
             run.director.sleep(0.1)
             self.led_seconds = run.scheduler.now - replaced_at
@@ -117,7 +117,7 @@ class Script:
             return connection.send(request)
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        wait_until(self._run, happens, STEP_SECONDS)
+        wait_until(self._run, happens, STEP_S)
 
 
 def played(level: str) -> Script:
@@ -145,7 +145,7 @@ def test_it_finds_its_successor_when_the_followers_are_gone(
     leads."""
     monkeypatch.setattr(UnconfirmedLeaderships, "session_begins", lambda *_: None)
     script = played(level)
-    assert LAG_SECONDS / 2 < script.led_seconds < 3 * LAG_SECONDS
+    assert LAG_S / 2 < script.led_seconds < 3 * LAG_S
     assert {-NotCoordinatorForConsumer.code} == set(script.told)
 
 
@@ -154,5 +154,5 @@ def test_one_that_looks_nowhere_is_found_out(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(UnconfirmedLeaderships, "is_unconfirmed", lambda *_: False)
     monkeypatch.setattr(ReplicaManager, "on_leader_announced", lambda *_: None)
     script = played("0.8.2")
-    assert script.led_seconds >= WATCHED_SECONDS
+    assert script.led_seconds >= WATCHED_S
     assert {OLD} == set(script.told)

@@ -22,7 +22,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from tests.simulation.scripted import quiet_plan, wait_until
 
-STEP_SECONDS: Final = 30.0
+STEP_S: Final = 30.0
 
 
 def plan_without_faults() -> Plan:
@@ -86,7 +86,7 @@ class Script:
         raise AssertionError("the controller is nowhere the second replica")
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        wait_until(self._run, happens, STEP_SECONDS)
+        wait_until(self._run, happens, STEP_S)
 
 
 def partition(broker: SimBroker, tp: TopicPartition) -> Partition:

@@ -20,7 +20,7 @@ from kafka08.simulation.watched_logs import watched_logs
 from kafka08.structs import TopicPartition
 from tests.simulation.scripted import quiet_plan, wait_until
 
-STEP_SECONDS: Final = 60.0
+STEP_S: Final = 60.0
 
 
 def plan_without_faults() -> Plan:
@@ -72,7 +72,7 @@ class Script:
         return next(one for one in self._run.brokers if one.id == state.leader)
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        wait_until(self._run, happens, STEP_SECONDS)
+        wait_until(self._run, happens, STEP_S)
 
 
 def played() -> tuple[str | None, bool]:

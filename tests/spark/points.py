@@ -32,7 +32,7 @@ from kafka08.spark.stream import Position, StreamReader
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HOLD_SECONDS = 60.0
+HOLD_S = 60.0
 
 
 def register_points(spark: SparkSession) -> None:
@@ -49,7 +49,7 @@ def reach(directory: Path, step: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if hold.exists():
         (directory / f"held-{step}-{os.getpid()}").touch()
-        deadline = time.monotonic() + HOLD_SECONDS
+        deadline = time.monotonic() + HOLD_S
         while hold.exists():
             assert time.monotonic() < deadline, f"held for ever at {step}"
             time.sleep(0.01)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.streaming import StreamingContext
 
-BATCH_SECONDS = 1
+BATCH_S = 1
 NOT_ASKED = {"api.version.request": "false"}
 """With this no broker is asked before something is read."""
 
@@ -51,7 +51,7 @@ def ssc(spark: SparkSession) -> Iterator[StreamingContext]:
         warnings.simplefilter("ignore", FutureWarning)  # DStreams are deprecated, not gone
         from pyspark.streaming import StreamingContext
 
-        context = StreamingContext(spark.sparkContext, BATCH_SECONDS)
+        context = StreamingContext(spark.sparkContext, BATCH_S)
     yield context
     context.stop(stopSparkContext=False, stopGraceFully=False)
 

@@ -11,7 +11,7 @@ import pytest
 from kafka08.arrow.connections import resolved
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.errors import UnknownTopicOrPartition
-from kafka08.spark.partition_counts import UNKNOWN_TOPIC_SECONDS
+from kafka08.spark.partition_counts import UNKNOWN_TOPIC_S
 from kafka08.spark.sink import RowWriter
 from kafka08.spark.write_options import WriteOptions, parse_write_options
 from tests.mock_clock import MockClock
@@ -39,7 +39,7 @@ def test_it_is_an_error_soon(topics: Topics) -> None:
     clock = MockClock()
     with pytest.raises(UnknownTopicOrPartition):
         RowWriter(options(topics, "nowhere"), clock).write(iter([ROWS]))
-    assert sum(clock.slept) == pytest.approx(UNKNOWN_TOPIC_SECONDS, abs=0.3)
+    assert sum(clock.slept) == pytest.approx(UNKNOWN_TOPIC_S, abs=0.3)
 
 
 class Creating(MockClock):

@@ -15,7 +15,7 @@ from kafka08.zk.model.server import Server
 from tests.waiting import until
 
 T = TypeVar("T")
-WAIT_SECONDS = 20
+WAIT_S = 20
 TICK_MS = 500
 
 
@@ -51,7 +51,7 @@ class RealSessions:
         return made
 
     def eventually(self, condition: Callable[[], bool], what: str) -> None:
-        until(condition, what, WAIT_SECONDS)
+        until(condition, what, WAIT_S)
 
 
 class ModelSessions:
@@ -68,7 +68,7 @@ class ModelSessions:
         return ModelInbox(self.world)
 
     def eventually(self, condition: Callable[[], bool], what: str) -> None:
-        assert self.world.run_until(condition, WAIT_SECONDS), what
+        assert self.world.run_until(condition, WAIT_S), what
 
 
 class ModelInbox(Generic[T]):

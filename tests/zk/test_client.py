@@ -34,7 +34,7 @@ from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Check, Children, Create, Delete, Exists, Get, Node, Operation, Set
 from kafka08.zk.session import SessionEvent, SessionState, SessionTracker
 from kafka08.zk.zookeeper import ConnectionState
-from tests.zk.conftest import WAIT_SECONDS, RealSessions, Sessions
+from tests.zk.conftest import WAIT_S, RealSessions, Sessions
 
 
 def test_a_start_sees_the_state_that_it_waited_for(
@@ -65,14 +65,14 @@ def test_a_failed_start_has_the_reason_of_each_server() -> None:
 def test_close_ends_a_start_that_waits() -> None:
     """close() ends a start() that still connects. A program that is stopped then does not wait for
     the whole timeout."""
-    client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
+    client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_S)
     closer = threading.Timer(0.1, client.close)
     closer.start()
     begun = time.monotonic()
     with pytest.raises(Closed):
         client.start()
     closer.join()
-    assert time.monotonic() - begun < WAIT_SECONDS / 2
+    assert time.monotonic() - begun < WAIT_S / 2
 
 
 def test_null_and_empty_data_are_kept_apart(zk: ZkClient) -> None:
@@ -184,14 +184,14 @@ def test_a_watch_is_called_once_and_the_reader_rearms_it(sessions: Sessions, zk:
     assert zk.watch_data("/w", seen.put) is None
     assert zk.watch_data("/w", seen.put) is None
     zk.create("/w", "1")
-    assert seen.get(timeout=WAIT_SECONDS) == "/w"
+    assert seen.get(timeout=WAIT_S) == "/w"
     assert zk.watch_data("/w", seen.put) == Node("1", 0)
     zk.set("/w", "2")
-    assert seen.get(timeout=WAIT_SECONDS) == "/w"
+    assert seen.get(timeout=WAIT_S) == "/w"
     zk.set("/w", "3")
     assert zk.watch_data("/w", seen.put) == Node("3", 2)
     zk.delete("/w")
-    assert seen.get(timeout=WAIT_SECONDS) == "/w"
+    assert seen.get(timeout=WAIT_S) == "/w"
     assert seen.empty()
 
 
@@ -200,11 +200,11 @@ def test_children_are_watched_before_the_parent_exists(sessions: Sessions, zk: Z
     seen = sessions.inbox()
     assert zk.watch_children("/dir", seen.put) == []
     zk.create("/dir/b")
-    assert seen.get(timeout=WAIT_SECONDS) == "/dir"
+    assert seen.get(timeout=WAIT_S) == "/dir"
     while (children := zk.watch_children("/dir", seen.put)) != ["b"]:
-        seen.get(timeout=WAIT_SECONDS)
+        seen.get(timeout=WAIT_S)
     zk.create("/dir/a")
-    assert seen.get(timeout=WAIT_SECONDS) == "/dir"
+    assert seen.get(timeout=WAIT_S) == "/dir"
     assert [*children, *zk.children("/dir")] == ["b", "a", "b"]
 
 
@@ -295,7 +295,7 @@ def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
             ended.set()
 
         threading.Thread(target=register, daemon=True).start()
-        assert waiting.wait(WAIT_SECONDS)
+        assert waiting.wait(WAIT_S)
         client.close()
         assert ended.wait(client.session_timeout_ms / 1000 / 2)
 
@@ -310,11 +310,11 @@ def test_an_expired_session_is_reported_once_with_the_new_one(sessions: Sessions
         client.watch_data("/e", seen.put)
         old = client.session_id
         expire_session(client)
-        told = [events.get(timeout=WAIT_SECONDS)]
+        told = [events.get(timeout=WAIT_S)]
         while told[-1] is not SessionEvent.EXPIRED:
-            told.append(events.get(timeout=WAIT_SECONDS))
+            told.append(events.get(timeout=WAIT_S))
         assert client.session_id not in {old, None}
-        assert seen.get(timeout=WAIT_SECONDS) == "/e"
+        assert seen.get(timeout=WAIT_S) == "/e"
         assert not client.exists("/e")
         client.create_ephemeral("/e", "x")
         assert told.count(SessionEvent.EXPIRED) == 1
@@ -338,9 +338,9 @@ def test_a_restarted_server_keeps_the_session() -> None:
         assert session is not None
         assert client.get("/e") == Node("x", 0, session)
         assert client.set("/e", "y", version=0) == 1
-        assert SYSTEM_CLOCK.monotonic() - client.last_contact < WAIT_SECONDS
-        assert events.get(timeout=WAIT_SECONDS) is SessionEvent.SUSPENDED
-        assert events.get(timeout=WAIT_SECONDS) is SessionEvent.RECONNECTED
+        assert SYSTEM_CLOCK.monotonic() - client.last_contact < WAIT_S
+        assert events.get(timeout=WAIT_S) is SessionEvent.SUSPENDED
+        assert events.get(timeout=WAIT_S) is SessionEvent.RECONNECTED
 
 
 def test_a_server_that_stays_away_raises_session_lost() -> None:
@@ -353,7 +353,7 @@ def test_a_server_that_stays_away_raises_session_lost() -> None:
         began = time.monotonic()
         with pytest.raises(SessionLost, match="/x"):
             client.get("/x")
-        assert time.monotonic() - began < WAIT_SECONDS
+        assert time.monotonic() - began < WAIT_S
         client.close()
 
 
@@ -410,7 +410,7 @@ def test_a_closed_client_raises_session_lost(sessions: Sessions) -> None:
 def test_close_ends_a_call_that_waits_for_a_connection() -> None:
     """close() ends a call that waits for a connection, since there will be none. Otherwise the call
     waits for its whole timeout."""
-    client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
+    client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_S)
     kazoo = cast(KazooSession, client._zookeeper)._kazoo
     eventually = RealSessions("").eventually
     with ThreadPoolExecutor() as pool:
@@ -420,9 +420,9 @@ def test_close_ends_a_call_that_waits_for_a_connection() -> None:
         eventually(lambda: bool(kazoo._queue), "the call under way")
         client.close()
         with pytest.raises(SessionLost, match="/x"):
-            calling.result(timeout=WAIT_SECONDS / 2)
+            calling.result(timeout=WAIT_S / 2)
         with pytest.raises(Closed):
-            starting.result(timeout=WAIT_SECONDS / 2)
+            starting.result(timeout=WAIT_S / 2)
 
 
 def test_kazoo_is_not_noisy(zk_connect: str, caplog: pytest.LogCaptureFixture) -> None:

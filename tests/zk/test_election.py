@@ -12,7 +12,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.election import ControllerElection
 from kafka08.zk.faults import expire_session
 from kafka08.zk.session import SessionEvent
-from tests.zk.conftest import WAIT_SECONDS, Inbox, Sessions
+from tests.zk.conftest import WAIT_S, Inbox, Sessions
 
 
 class Candidate:
@@ -47,7 +47,7 @@ class Candidate:
         """Handles events, as a broker does, until this candidate is the controller, or no longer
         is."""
         while self.election.is_controller is not wanted:
-            event = self.events.get(timeout=WAIT_SECONDS)
+            event = self.events.get(timeout=WAIT_S)
             if event == "expired":
                 self.election.session_expired()
             else:
@@ -94,7 +94,7 @@ def test_a_controller_whose_session_expires_resigns(
     first.election.refresh()
     expire_session(first.zk)
     while first.history != ["elected", "resigned", "elected"]:
-        event = first.events.get(timeout=WAIT_SECONDS)
+        event = first.events.get(timeout=WAIT_S)
         if event == "expired":
             first.election.session_expired()
         else:
@@ -110,7 +110,7 @@ def test_an_election_in_the_new_session_survives_late_news_of_the_expiry(
     first, _ = candidates
     first.election.refresh()
     expire_session(first.zk)
-    while first.events.get(timeout=WAIT_SECONDS) != "expired":
+    while first.events.get(timeout=WAIT_S) != "expired":
         pass
     first.election.refresh()
     assert first.history == ["elected", "resigned", "elected"]

@@ -20,7 +20,7 @@ from kafka08.structs import Broker
 from tests.broker.thread_broker import ThreadBroker
 from tests.network.scripted import Hangup, ScriptedNetwork
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_S = 20.0
 PORT = 9092
 CORRELATION_ID = 7
 FIRST, SECOND = (UpdateMetadataRequest(9, epoch, [], []) for epoch in (1, 2))
@@ -51,7 +51,7 @@ class Channels:
 
     def next_response(self) -> tuple[Request, Response]:
         """The next request that got a response, with the response."""
-        return self._responses.get(timeout=DEADLINE_SECONDS)
+        return self._responses.get(timeout=DEADLINE_S)
 
 
 @pytest.fixture(autouse=True)
@@ -62,14 +62,14 @@ def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(DEADLINE_SECONDS)
+        server.settimeout(DEADLINE_S)
         yield server
 
 
 def accept_first(listener: socket.socket) -> socket.socket:
     """The next connection, after FIRST arrived on it."""
     connection, _ = listener.accept()
-    connection.settimeout(DEADLINE_SECONDS)
+    connection.settimeout(DEADLINE_S)
     frame = encode_request(FIRST, CORRELATION_ID, "me")
     assert connection.recv(len(frame), socket.MSG_WAITALL) == frame
     return connection

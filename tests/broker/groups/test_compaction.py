@@ -14,7 +14,7 @@ from kafka08.protocol import message_set
 from kafka08.protocol.offset_records import OffsetKey, decode_key
 from tests.broker.groups.conftest import Coordinator
 
-DAY_SECONDS = 24 * 3600
+DAY_S = 24 * 3600
 KEYS = {
     "log_cleanup_policy": "compact",
     "log_cleaner_delete_retention_ms": 0,
@@ -55,7 +55,7 @@ def test_an_expired_offset_vanishes_in_two_passes(coordinator: Coordinator, tmp_
     for offset in range(5):
         coordinator.commit("a", 0, offset)
         coordinator.commit("a", 1, offset)
-    coordinator.runtime.advance(DAY_SECONDS + 3600)
+    coordinator.runtime.advance(DAY_S + 3600)
     coordinator.commit("a", 1, 7)
     assert FetchedOffset(-1, "") == coordinator.fetch("a", 0)
     assert (OLD, True) in records(coordinator)
@@ -102,7 +102,7 @@ def test_commits_between_passes_win(coordinator: Coordinator) -> None:
     """A group that commits again after its tombstone keeps the new offset."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 5)
-    coordinator.runtime.advance(DAY_SECONDS + 3600)
+    coordinator.runtime.advance(DAY_S + 3600)
     coordinator.log(1).roll()
     coordinator.commit("a", 0, 6)
     clean(coordinator)

@@ -24,7 +24,7 @@ from tests.broker.fake_runtime import FakeRuntime, Halted
 from tests.broker.groups.conftest import Coordinator
 
 DATA = Path(__file__).parents[2] / "data"
-HOUR_SECONDS = 3600
+HOUR_S = 3600
 NONE = FetchedOffset(-1, "", 0)
 
 
@@ -224,7 +224,7 @@ def test_a_commit_that_cannot_be_written_keeps_nothing_from_expiring(
     offsets = {TopicPartition(name, 0): OffsetAndMetadata(5) for name in names}
     with pytest.raises(ProtocolError):
         coordinator.offsets.commit("a", offsets, lambda _codes: None)
-    coordinator.runtime.advance(24 * HOUR_SECONDS + 600)
+    coordinator.runtime.advance(24 * HOUR_S + 600)
     assert coordinator.fetch("a", 0) == NONE
 
 
@@ -233,10 +233,10 @@ def test_old_offsets_expire_with_tombstones(coordinator: Coordinator, tmp_path: 
     leader."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 4)
-    coordinator.runtime.advance(23 * HOUR_SECONDS)
+    coordinator.runtime.advance(23 * HOUR_S)
     coordinator.commit("a", 1, 5)
     assert coordinator.fetch("a", 0).offset == 4
-    coordinator.runtime.advance(HOUR_SECONDS + 600)
+    coordinator.runtime.advance(HOUR_S + 600)
     assert coordinator.fetch("a", 0) == NONE
     assert coordinator.fetch("a", 1).offset == 5
     last = list(message_set.decode(coordinator.log_bytes(1)))[-1]
@@ -252,7 +252,7 @@ def test_old_offsets_expire_with_tombstones(coordinator: Coordinator, tmp_path: 
 def test_a_client_that_commits_old_times_loses_them_quickly(coordinator: Coordinator) -> None:
     """0.8: the age of an offset counts from the client's timestamp."""
     coordinator.lead(1)
-    yesterday = coordinator.runtime.time_ms() - 25 * HOUR_SECONDS * 1000
+    yesterday = coordinator.runtime.time_ms() - 25 * HOUR_S * 1000
     coordinator.commit("a", 0, 4, when=yesterday)
     assert coordinator.fetch("a", 0).offset == 4
     coordinator.runtime.advance(601)

@@ -23,7 +23,7 @@ from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.fetch_frame import FetchFrame
 from tests.broker.fake_runtime import Halted
 from tests.broker.fetching_pair import (
-    FETCH_WAIT_SECONDS,
+    FETCH_WAIT_S,
     TP,
     Pair,
     append,
@@ -113,7 +113,7 @@ def test_a_leader_that_does_not_wait_is_not_asked_without_a_pause(
     for _ in range(EARLY_MAX + 3):
         pair.produce(b"b")
         pair.fetcher.round()
-    pair.while_waiting = lambda: pair.follower.runtime.advance(FETCH_WAIT_SECONDS / 2)
+    pair.while_waiting = lambda: pair.follower.runtime.advance(FETCH_WAIT_S / 2)
     for _ in range(EARLY_MAX + 3):
         pair.fetcher.round()
     assert 3 == len(pauses)

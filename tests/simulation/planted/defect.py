@@ -15,9 +15,9 @@ from kafka08.simulation.run import simulate
 
 Patch = Callable[[pytest.MonkeyPatch], object]
 Needs = Callable[[Plan], bool]
-SHORT_SECONDS: Final = 20.0
+SHORT_S: Final = 20.0
 """The longest phase with faults of a short run."""
-SHORT_PAUSE_SECONDS: Final = 0.1
+SHORT_PAUSE_S: Final = 0.1
 """The shortest mean pause between a producer's messages in a short run."""
 
 
@@ -54,8 +54,8 @@ class Planted:
         plan = draw_plan(seed, self.profile)
         plan = replace(
             plan,
-            faults_seconds=min(plan.faults_seconds, SHORT_SECONDS),
-            pause_seconds=max(plan.pause_seconds, SHORT_PAUSE_SECONDS),
+            faults_seconds=min(plan.faults_seconds, SHORT_S),
+            pause_seconds=max(plan.pause_seconds, SHORT_PAUSE_S),
         )
         plan = replace(plan, **self.settings)
         if not self.needs(plan):
@@ -80,7 +80,7 @@ PLAIN: Final[Mapping[str, Any]] = {
     "network": NetworkSettings(),
     "native_seconds": 0.001,
     "pause_seconds": 0.2,
-    "faults_seconds": SHORT_SECONDS,
+    "faults_seconds": SHORT_S,
 }
 """Settings of runs in which only brokers matter."""
 LONG: Final[Mapping[str, Any]] = {**PLAIN, "faults_seconds": 60.0}

@@ -27,7 +27,7 @@ from kafka08.zk.zookeeper import SessionSettings
 
 STAT = ZnodeStat(*[0] * 11)
 TIMEOUT_MS = 6000
-HEARTBEAT_SECONDS = TIMEOUT_MS / 1000 / 3
+HEARTBEAT_S = TIMEOUT_MS / 1000 / 3
 ACCEPTED = ConnectReply(TIMEOUT_MS, 77, b"secret")
 EXPIRED = ConnectReply(0, 0, bytes(16))
 
@@ -161,7 +161,7 @@ def test_requests_are_counted_and_heartbeats_are_not(stage: Stage) -> None:
     """`requests` counts the requests of all sessions, without heartbeats."""
     stage.accept()
     stage.session.send(Get("/a"))
-    stage.world.pass_time(HEARTBEAT_SECONDS)
+    stage.world.pass_time(HEARTBEAT_S)
     assert stage.link.sent[-1] == (2, PingRequest())
     assert stage.session.requests_sent == 1
 
@@ -171,11 +171,11 @@ def test_whatever_comes_counts_as_a_response_to_a_heartbeat(stage: Stage) -> Non
     others."""
     stage.accept()
     first = stage.link
-    stage.world.pass_time(HEARTBEAT_SECONDS)
+    stage.world.pass_time(HEARTBEAT_S)
     stage.receive(WatchEvent(EventType.CREATED, "/a", 1))
-    stage.world.pass_time(HEARTBEAT_SECONDS)
+    stage.world.pass_time(HEARTBEAT_S)
     assert not first.is_closed
-    stage.world.pass_time(HEARTBEAT_SECONDS)
+    stage.world.pass_time(HEARTBEAT_S)
     assert first.is_closed
 
 
