@@ -32,6 +32,7 @@ class EmbeddedBroker:
     host         its host.name, unless `config` has one. Where it listens on all interfaces, it is
                  reached at 127.0.0.1
     directory    holds server.properties, server.log and logs/ (log.dirs)
+    faults       the directory of the cluster's fault rules (fault_rules.py), if it has any
     config       Kafka keys; those that identify this broker are added here
     started_ms   when its process was last started, in ms since 1970; 0: never
     """
@@ -47,6 +48,7 @@ class EmbeddedBroker:
         zookeeper_connect: str,
         config: Mapping[str, str],
         guard: Guard,
+        faults: Path | None = None,
     ) -> None:
         self.id = broker_id
         host = config.get("host.name", host)
@@ -71,7 +73,7 @@ class EmbeddedBroker:
         self.process = ForkedProcess(
             f"broker {broker_id}",
             "broker",
-            [str(self._properties)],
+            [str(self._properties), *([str(faults)] if faults else [])],
             log=directory / "server.log",
             guard=guard,
         )

@@ -20,11 +20,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kafka08.admin.client import AdminClient
 from kafka08.embedded.broker import ALL_INTERFACES, LISTENER_KEYS, PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
+from kafka08.embedded.directories import make_directory
 from kafka08.embedded.elections import ended_elections, held_elections
 from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.fork_server import warm
@@ -37,7 +38,7 @@ from kafka08.embedded.waits import Waits, connection_to, metadata
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from kafka08.errors import ConfigError, KafkaError
-from kafka08.levels import LEVELS, NEWEST
+from kafka08.levels import LEVELS, NEWEST, Level
 from kafka08.lifecycle import Startable
 from kafka08.listing import some_of
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -45,6 +46,9 @@ from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
 from kafka08.zk.store import ClusterStore, reachable
+
+if TYPE_CHECKING:
+    from kafka08.embedded.fault_rules import FaultRules
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +121,7 @@ class EmbeddedCluster(Startable):
         self._count = brokers
         defaults = DEFAULTS | OF_TEMPORARY if self._temporary else DEFAULTS
         self._config = defaults | {key: str(value) for key, value in (config or {}).items()}
-        self._config["api.level"] = level
+        self._config["api.level"] = self._level = level
         self._guard = Guard(self.data_dir if self._temporary else None)
         self._ports = list(ports)
         self.zookeeper = self._make_zookeeper(zookeeper)
@@ -126,6 +130,7 @@ class EmbeddedCluster(Startable):
         self._relay: Relay | None = None
         self._cut: set[int] = set()
         self._session_ended = False
+        self._faults: FaultRules | None = None
 
     def _make_zookeeper(self, kind: ZooKeeperKind | None) -> ZooKeeperProcess:
         directory = self.data_dir / "zookeeper"
@@ -143,6 +148,10 @@ class EmbeddedCluster(Startable):
         """The guard, for further processes that work in `data_dir`: without it they outlive a kill
         -9 of this process, and fill the removed directory again."""
         return self._guard
+
+    @property
+    def _faults_directory(self) -> Path:
+        return self.data_dir / "faults"
 
     @property
     def _ports_host(self) -> str:
@@ -166,6 +175,9 @@ class EmbeddedCluster(Startable):
         KafkaError, with the end of the log of the process that failed.
         """
         warm()
+        # Those of a cluster that was killed are not this one's.
+        shutil.rmtree(self._faults_directory, ignore_errors=True)
+        make_directory(self._faults_directory)
         self.zookeeper.start()
         with ExitStack() as held:
             if any(self._properties(number).parent.exists() for number in range(self._count)):
@@ -240,9 +252,12 @@ class EmbeddedCluster(Startable):
                 zookeeper_connect=f"{host}:{zookeeper_port}",
                 config=self._config,
                 guard=self._guard,
+                faults=self._faults_directory,
             )
             for number, (port, listen_port) in enumerate(zip(ports, listen_ports, strict=True))
         ]
+        if self._faults is not None:
+            self._faults.running = self.brokers
         for broker in self.brokers:
             broker.start()
 
@@ -317,6 +332,8 @@ class EmbeddedCluster(Startable):
             self._stop_brokers()
         self.zookeeper.stop()
         self._stop_relay()
+        if self._faults is not None:
+            self._faults.close()
         self._guard.close()
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
@@ -355,6 +372,19 @@ class EmbeddedCluster(Startable):
         with ZkClient(self.zookeeper.connect_string) as zk:
             AdminClient(zk=zk).create_topic(name, partitions, replication_factor, config)
             self.wait.topic(name, TOPIC_S, zk=zk)
+
+    @property
+    def faults(self) -> FaultRules:
+        """Rules that break requests: `cluster.faults.add("Fetch", topic="t", delay_ms=500)`
+        (fault_rules.py)."""
+        if self._faults is None:
+            # Not at the top: most tests need none of its imports.
+            from kafka08.embedded.fault_rules import FaultRules
+
+            ids = range(self._count)
+            self._faults = FaultRules(self._faults_directory, Level.named(self._level), ids)
+            self._faults.running = self.brokers
+        return self._faults
 
     @property
     def wait(self) -> Waits:
@@ -427,8 +457,9 @@ class EmbeddedCluster(Startable):
         self._relay.reset([f"broker-{self._broker(broker).id}"])
 
     def heal(self) -> None:
-        """Undo every fault except damaged files: restore networks, resume paused brokers, start
-        stopped ones, and wait until all are registered and ready. Fast if there is no fault."""
+        """Undo every fault except damaged files: remove rules, restore networks, resume paused
+        brokers, start stopped ones, and wait until all are registered and ready. Fast if there is
+        no fault."""
         faulty = bool(self._cut) or self._session_ended
         if self._cut:
             self._cut.clear()
@@ -449,6 +480,8 @@ class EmbeddedCluster(Startable):
                 broker.resume()
             if not broker.running:
                 broker.start()
+        if self._faults is not None:
+            self._faults.clear()
         if faulty:
             self.await_ready()
             self._session_ended = False

@@ -44,7 +44,7 @@ OF_ONE_TEST: Final = "PYTEST_CURRENT_TEST"
 
 Kind: TypeAlias = Literal["broker", "zookeeper"]
 MODULES: Final[dict[Kind, str]] = {
-    "broker": "kafka08.broker.process.main",
+    "broker": "kafka08.embedded.broker_process",
     "zookeeper": "kafka08.zk.server",
 }
 """What is executed where nothing can be forked."""

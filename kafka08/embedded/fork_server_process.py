@@ -52,6 +52,7 @@ PR_SET_NAME: Final = 15
 NAME_BYTES_MAX: Final = 15
 OF_THE_LIBRARY: Final = ("encodings.idna", "encodings.latin_1", "locale", "shutil")
 """Modules that the standard library imports in functions that a start calls."""
+OF_FAULTS: Final = ("kafka08.embedded.fault_injection", "kafka08.embedded.fault_rules")
 
 
 @dataclass(frozen=True)
@@ -185,9 +186,12 @@ def _begin(start: Start) -> None:
 
 
 def _import_broker() -> Serve:
-    from kafka08.broker.process.main import import_broker, main
+    from kafka08.broker.process.main import import_broker
+    from kafka08.embedded.broker_process import main
 
     import_broker()
+    for module in OF_FAULTS:
+        import_module(module)
     return partial(main, is_patched=True)
 
 

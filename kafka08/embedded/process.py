@@ -102,8 +102,8 @@ class ManagedProcess(ProcessBound):
         broker at once.)"""
         if self.running and not self._stopping:
             self._stopping = True
-            self._signal(signal.SIGTERM)
-            self._signal(signal.SIGCONT)
+            self.send(signal.SIGTERM)
+            self.send(signal.SIGCONT)
 
     def finish_stop(self, timeout: float = STOP_S) -> int | None:
         if self._started is None:
@@ -111,23 +111,23 @@ class ManagedProcess(ProcessBound):
         try:
             self._started.wait(timeout)
         except subprocess.TimeoutExpired:
-            self._signal(signal.SIGKILL)
+            self.send(signal.SIGKILL)
         return self._reap()
 
     def kill(self) -> None:
         """SIGKILL: it ends without cleaning up."""
         if self.running:
-            self._signal(signal.SIGKILL)
+            self.send(signal.SIGKILL)
         if self._started is not None:
             self._reap()
 
     def pause(self) -> None:
         """SIGSTOP: its sockets stay open, but it does not respond."""
-        self._signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
         self.is_paused = True
 
     def resume(self) -> None:
-        self._signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
         self.is_paused = False
 
     def log_excerpt(self, lines: int = EXCERPT_LINES) -> str:
@@ -156,7 +156,8 @@ class ManagedProcess(ProcessBound):
         state = "still runs" if self.running else f"ended with exit code {self.exit_code}"
         return f"{self.name} {state}; the end of {self.log}:\n{self.log_excerpt()}"
 
-    def _signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal; no effect if it does not run."""
         if self._started is not None:
             self._started.send_signal(number)
 

@@ -199,6 +199,8 @@ def pytest_runtest_makereport(
     cluster = item.config.stash.get(_CLUSTER, None)
     if report.failed and cluster is not None and uses_cluster(item):
         marks = item.stash.get(_MARKS, {})
+        if story := cluster.faults.story():
+            report.sections.append(("kafka08 fault rules", story))
         for process in cluster.processes:
             if said := process.logged_since(marks.get(process.log, 0), EXCERPT_LINES):
                 report.sections.append((f"kafka08 {process.name} ({process.log})", said))
@@ -207,11 +209,13 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """Heal the cluster for the next test, before the session's last test stops it. Fixtures of the
-    test are torn down even if that fails."""
+    """Heal the cluster for the next test, before the session's last test stops it, and warn of
+    fault rules that were of no use. Fixtures of the test are torn down even if that fails."""
     cluster = item.config.stash.get(_CLUSTER, None)
     try:
         if cluster is not None and uses_cluster(item):
+            for rule in cluster.faults.unused():
+                item.warn(pytest.PytestWarning(f"fault rule {rule} never hit a request"))
             cluster.heal()
     finally:
         yield

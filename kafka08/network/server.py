@@ -76,6 +76,12 @@ class SocketServer:
         """Open connections."""
         return len(self._by_age)
 
+    def handle_by(self, handlers: RequestHandlers) -> None:
+        """Give the requests of all connections, open ones too, to these handlers."""
+        self.handlers = handlers
+        for connection in self._by_age:
+            connection.handle_by(handlers)
+
     def queued(self) -> tuple[int, int]:
         """(connections with received requests that wait for their next turn, connections with
         responses that wait for room in their socket)."""

@@ -130,6 +130,10 @@ class ServerConnection:
         self._handling = False
         self._early: ResponseFrame | None = None
 
+    def handle_by(self, handlers: RequestHandlers) -> None:
+        """Give the requests of later turns to these handlers."""
+        self._handlers = handlers
+
     def handle_frames(self, monotonic: Callable[[], float]) -> bool:
         """Handle the complete frames received so far, until one parks or the turn is over. True if
         frames may be left for the next turn. ProtocolError for an invalid frame."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kafka08.stop_signals import hold_stop_signals, stop_signals, stop_was_requested
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kafka08.broker.settings.config import BrokerConfig
     from kafka08.log_limit import LineLimit
     from kafka08.runtime.greenlets import GeventRuntime
+
+    MakeServer = Callable[[BrokerConfig, GeventRuntime], KafkaServer]
 
 LOG_LIMIT_S = 10.0
 COLLECTION_S = 10.0
@@ -61,9 +63,14 @@ def main(arguments: Sequence[str] | None = None, *, is_patched: bool = False) ->
     return run_patched(properties) if is_patched else run(properties)
 
 
-def run(properties: Mapping[str, str], log_level: str = "info") -> int:
+def run(
+    properties: Mapping[str, str],
+    log_level: str = "info",
+    make_server: MakeServer | None = None,
+) -> int:
     """Be a broker until SIGTERM, SIGINT or SIGHUP; the exit status. Patches this process for
-    gevent. A signal that was held before (stop_signals.py) ends it before it starts."""
+    gevent. A signal that was held before (stop_signals.py) ends it before it starts. make_server:
+    makes the broker; None: KafkaServer."""
     from kafka08.extras import missing_extra
 
     try:
@@ -75,7 +82,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
         print(f"a broker cannot start: {missing}", file=sys.stderr)  # noqa: T201 - no logging yet
         return 1
     patch_process()
-    return run_patched(properties, log_level)
+    return run_patched(properties, log_level, make_server)
 
 
 def import_broker() -> None:
@@ -90,7 +97,11 @@ def import_broker() -> None:
         import_module(module)
 
 
-def run_patched(properties: Mapping[str, str], log_level: str = "info") -> int:
+def run_patched(
+    properties: Mapping[str, str],
+    log_level: str = "info",
+    make_server: MakeServer | None = None,
+) -> int:
     """`run` in a process that is patched."""
     import gc
     import logging
@@ -118,7 +129,7 @@ def run_patched(properties: Mapping[str, str], log_level: str = "info") -> int:
     runtime.every(limit.interval_s, limit.end_interval, name="log-limit")
     # The collector's own turns come with new objects, which a quiet broker has none of.
     runtime.every(COLLECTION_S, lambda: gc.collect(MIDDLE_GENERATION), name="collector")
-    server = KafkaServer(config, runtime)
+    server = (make_server or KafkaServer)(config, runtime)
     try:
         serve_metrics(config, runtime, server)
     except ConfigError as error:

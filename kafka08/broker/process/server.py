@@ -60,6 +60,7 @@ from kafka08.log.manager import LoadJob, LogManager
 from kafka08.metrics import Family, Pauses
 from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server import SocketServer
+from kafka08.network.server_connection import RequestHandler
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
 from kafka08.runtime.cluster_id import new_cluster_id
@@ -83,11 +84,19 @@ class KafkaServer:
     """One broker. `startup` once, then `shutdown` once, from any greenlet.
 
     endpoint   the registered address, with the real port when `port` is 0. Set by startup
+    around     makes the handler of a listener's requests from the broker's own; see `use_around`
     """
 
-    def __init__(self, config: BrokerConfig, runtime: BrokerRuntime) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: BrokerRuntime,
+        around: Callable[[RequestHandler], RequestHandler] = lambda handle: handle,
+    ) -> None:
         self.config = config
         self.runtime = runtime
+        self._around = around
+        self._dispatchers: list[Dispatcher] = []
         self.endpoint: Broker | None = None
         self._started = False
         self._stopping = False
@@ -370,6 +379,7 @@ class KafkaServer:
         )
         for name, listener in self._listeners.items():
             dispatcher = Dispatcher(replace(context, listener=name), served, self._requests)
+            self._dispatchers.append(dispatcher)
             self._socket_servers.append(self._serve(listener, dispatcher, timer, quotas))
 
     def _serve(
@@ -379,7 +389,7 @@ class KafkaServer:
         server = SocketServer(
             self.runtime,
             listener,
-            self._requests.handlers(dispatcher),
+            self._requests.handlers(self._around(dispatcher)),
             request_bytes_max=config.socket_request_max_bytes,
             call_later=timer.add,
             quotas=quotas,
@@ -389,6 +399,11 @@ class KafkaServer:
         )
         server.start()
         return server
+
+    def use_around(self) -> None:
+        """Make all handlers anew by `around`, which would make others now."""
+        for server, dispatcher in zip(self._socket_servers, self._dispatchers, strict=True):
+            server.handle_by(self._requests.handlers(self._around(dispatcher)))
 
     def _schedule(self, context: BrokerContext, log_manager: LogManager) -> None:
         """Schedule periodic work. A disk error in it stops the broker."""

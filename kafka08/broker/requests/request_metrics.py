@@ -22,6 +22,7 @@ from typing import Final
 
 from kafka08.levels import Level
 from kafka08.metrics import Family, Labels, Sample, Timings, meter
+from kafka08.network.forwarding import ForwardingConnection
 from kafka08.network.server_connection import (
     RequestConnection,
     RequestHandler,
@@ -219,7 +220,7 @@ def is_frequent(payload: memoryview) -> bool:
     return payload[1] in FREQUENT
 
 
-class TimedConnection:
+class TimedConnection(ForwardingConnection):
     """The RequestConnection of a timed request: it records when the response came.
 
     responded_at   the time of the response; None: not yet
@@ -228,30 +229,10 @@ class TimedConnection:
     """
 
     def __init__(self, link: RequestConnection, monotonic: Callable[[], float]) -> None:
-        self._link = link
+        super().__init__(link)
         self._monotonic = monotonic
         self.responded_at: float | None = None
         self.on_response: Callable[[RequestConnection, float], object] | None = None
-
-    @property
-    def peer(self) -> str:
-        return self._link.peer
-
-    @property
-    def number(self) -> int:
-        return self._link.number
-
-    @property
-    def ending(self) -> bool:
-        return self._link.ending
-
-    @property
-    def on_close(self) -> Callable[[], object] | None:
-        return self._link.on_close
-
-    @on_close.setter
-    def on_close(self, call: Callable[[], object] | None) -> None:
-        self._link.on_close = call
 
     def send_response(self, response: ResponseFrame) -> None:
         """As ServerConnection.send_response."""
@@ -259,15 +240,3 @@ class TimedConnection:
         if self.on_response is not None:
             self.on_response(self._link, self.responded_at)
         self._link.send_response(response)
-
-    def when_sent(self, call: Callable[[], object]) -> None:
-        self._link.when_sent(call)
-
-    def is_abandoned(self) -> bool:
-        return self._link.is_abandoned()
-
-    def finish(self, reason: str = "") -> None:
-        self._link.finish(reason)
-
-    def fail(self, error: Exception) -> None:
-        self._link.fail(error)
