@@ -39,7 +39,7 @@ from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.levels import LEVELS, NEWEST, Level
-from kafka08.lifecycle import Startable
+from kafka08.lifecycle import Startable, end_dropped, warn_unclosed
 from kafka08.listing import some_of
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
@@ -101,6 +101,8 @@ class EmbeddedCluster(Startable):
     cuttable    put a relay in front of every broker and of ZooKeeper, so that `cut` works. It costs
                 some tens of microseconds per request and a copy of every byte. ConfigError with
                 host.name or advertised.host.name, since clients must reach the relay
+
+    One that the program drops is stopped, after a ResourceWarning.
     """
 
     def __init__(
@@ -337,6 +339,11 @@ class EmbeddedCluster(Startable):
         self._guard.close()
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def _drop(self) -> None:
+        if hasattr(self, "brokers") and any(process.running for process in self.processes):
+            end_dropped(self.stop)
+            warn_unclosed(self)
 
     def _zookeeper_responds(self) -> bool:
         process = self.zookeeper.process

@@ -66,6 +66,7 @@ __all__ = [
     "SetBuilder",
     "SetSummary",
     "StreamIterator",
+    "StreamLoop",
     "UnknownCodec",
     "Unpacker",
     "append_fetched",

@@ -395,6 +395,9 @@ cdef class StreamIterator:
         return self
 
     def __next__(self):
+        return self.next()
+
+    cdef object next(self):
         cdef object give_up_at = None
         cdef object message = self.take()
         while message is None:
@@ -438,6 +441,22 @@ cdef class StreamIterator:
             return False
         now = kafka08_monotonic() if self.reads_monotonic else self.clock()
         return now >= latest
+
+
+@cython.final
+cdef class StreamLoop:
+    cdef StreamIterator stream
+    cdef readonly object owner
+
+    def __init__(self, StreamIterator stream not None, owner):
+        self.stream = stream
+        self.owner = owner
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.stream.next()
 
 
 cdef object decoded(object decoder, object data):

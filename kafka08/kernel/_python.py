@@ -45,6 +45,7 @@ from kafka08.kernel._python_messages import (
     MessageAndMetadata,
     MessageIterator,
     StreamIterator,
+    StreamLoop,
     find_timestamp,
     messages,
 )

@@ -413,6 +413,20 @@ class StreamIterator:
         return None
 
 
+class StreamLoop:
+    """Iterates a StreamIterator, and keeps `owner` alive meanwhile."""
+
+    def __init__(self, stream: StreamIterator, owner: object) -> None:
+        self._stream = stream
+        self.owner = owner
+
+    def __iter__(self) -> StreamLoop:
+        return self
+
+    def __next__(self) -> MessageAndMetadata[Any, Any]:
+        return self._stream.__next__()
+
+
 def decode(data: memoryview | None, decoder: Decoder | None) -> object:
     if data is None:
         return None

@@ -12,6 +12,7 @@ from kafka08.client.requests import StorageName
 from kafka08.consumer.zookeeper.config import ConsumerConfig
 from kafka08.consumer.zookeeper.connector import ConsumerConnector
 from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
+from kafka08.consumer.zookeeper.member import ZooKeeperMember
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
 from kafka08.consumer.zookeeper.rebalancer import Rebalancer
@@ -61,8 +62,8 @@ class ConnectorHabits:
         )
 
 
-class WatchedConnector(ConsumerConnector):
-    """A connector whose claims, commits, and offsets from Kafka are noted.
+class WatchedMember(ZooKeeperMember):
+    """A member whose claims, commits, and offsets from Kafka are noted.
 
     committed   the offsets of its commits that did not fail, of the partitions that it owns
     is_sure     False once a commit has failed, or the session was lost
@@ -71,7 +72,7 @@ class WatchedConnector(ConsumerConnector):
     def __init__(
         self, config: ConsumerConfig, runtime: SimClientRuntime, history: ZooKeeperGroupHistory
     ) -> None:
-        super().__init__(config, runtime=runtime)
+        super().__init__(config, False, runtime)
         self._history = history
         self.committed: dict[TopicPartition, int] = {}
         self.is_sure = True
@@ -159,6 +160,24 @@ class WatchedConnector(ConsumerConnector):
         store.commit_each = noted  # type: ignore[method-assign]
         store.fetch_once = found  # type: ignore[method-assign]
         return store
+
+
+class WatchedConnector(ConsumerConnector):
+    """A connector with such a member."""
+
+    watched: WatchedMember
+
+    def __init__(
+        self, config: ConsumerConfig, runtime: SimClientRuntime, history: ZooKeeperGroupHistory
+    ) -> None:
+        self._history = history
+        super().__init__(config, runtime=runtime)
+
+    def _make_member(
+        self, config: ConsumerConfig, _: bool, runtime: SimClientRuntime
+    ) -> ZooKeeperMember:
+        self.watched = WatchedMember(config, runtime, self._history)
+        return self.watched
 
 
 class ConnectorMember:
@@ -259,7 +278,7 @@ class _Use:
         self._since_commit = 0
         self._claims: Counter[TopicPartition] = Counter()
         """How often this connector has claimed each partition."""
-        connector.on_claim = self._forget
+        connector.watched.on_claim = self._forget
 
     def read(self) -> None:
         """Read until the member must end or leaves. Raises what a stream raises, and WorkFailed."""
@@ -327,8 +346,9 @@ class _Use:
     def stop(self) -> None:
         connector, owned = self._connector, self._connector.assignment
         finished = {tp: offset for tp, offset in self._finished.items() if tp in owned}
-        connector.is_sure = True
+        watched = connector.watched
+        watched.is_sure = True
         connector.shutdown()
         self._history.revoked(self._name, self._history.partitions_of(self._name))
-        if connector.is_sure and not self._habits.by_hand:
-            self._history.stopped(self._name, finished, connector.committed)
+        if watched.is_sure and not self._habits.by_hand:
+            self._history.stopped(self._name, finished, watched.committed)

@@ -146,7 +146,9 @@ def main(connect: str, topic: str, first: str, count: str, session_ms: str) -> N
         joining = {"target": member.create_message_streams, "args": ({topic: 1},)}
         threading.Thread(**joining, daemon=True).start()  # type: ignore[arg-type]
     for _ in sys.stdin:
-        sys.stdout.write(" ".join(str(member._zk.requests_sent) for member in members) + "\n")
+        sys.stdout.write(
+            " ".join(str(member._member._zk.requests_sent) for member in members) + "\n"
+        )
         sys.stdout.flush()
 
 

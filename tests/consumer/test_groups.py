@@ -8,6 +8,8 @@ import logging
 import re
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -168,12 +170,12 @@ def test_a_lost_session_is_replaced(cluster: PaperCluster, member: MakeMember) -
     a.create_message_streams({"tt": 1})
     old = cluster.zk.stat(paths.consumer_id("g", "g_a"))
     assert old is not None
-    expire_session(a._zk)
-    until(lambda: a._zk.session_id != old.ephemeral_owner, "a new session")
+    expire_session(a._member._zk)
+    until(lambda: a._member._zk.session_id != old.ephemeral_owner, "a new session")
 
     def owned_anew() -> bool:
         owner = cluster.zk.stat(paths.owner("g", "tt", 1))
-        return owner is not None and owner.ephemeral_owner == a._zk.session_id
+        return owner is not None and owner.ephemeral_owner == a._member._zk.session_id
 
     until(lambda: settled(a) and owned_anew(), "everything owned under the new session")
     assert cluster.owners("tt") == {0: "g_a-0", 1: "g_a-0"}
@@ -189,7 +191,7 @@ def test_partitions_of_a_lost_session_go_to_others(
         connector.create_message_streams({"tt": 1})
     until(lambda: len(owned(a)) == len(owned(b)) == 2, "two each")
     for _ in range(3):
-        expire_session(a._zk)
+        expire_session(a._member._zk)
     expected = {0: "g_a-0", 1: "g_a-0", 2: "g_b-0", 3: "g_b-0"}
     until(lambda: settled(a, b) and cluster.owners("tt") == expected, f"owners {expected}")
 
@@ -412,7 +414,7 @@ def test_a_shutdown_that_is_interrupted_leaves_the_group(
     cluster.create_topic("tt", 2)
     a = member("a")
     a.create_message_streams({"tt": 1})
-    monkeypatch.setattr(a._ownership, "commit", interrupted)
+    monkeypatch.setattr(a._member._ownership, "commit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         a.shutdown()
     assert cluster.owners("tt") == {}
@@ -445,3 +447,19 @@ def test_shutdown_is_bounded_when_zookeeper_is_gone() -> None:
         started = time.monotonic()
         a.shutdown()
         assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("read", [iter, lambda stream: stream.batches()], ids=["loop", "batches"])
+def test_a_dropped_connector_leaves_the_group_after_a_warning(
+    cluster: PaperCluster, read: Callable[[Any], object]
+) -> None:
+    """As a cell of a notebook that runs again: else it would own the partitions for good. A loop
+    over one of its streams is enough to keep it."""
+    cluster.create_topic("tt", 1)
+    connector = cluster.member("a")
+    loop = read(connector.create_message_streams({"tt": 1})["tt"][0])
+    del connector
+    assert cluster.owners("tt") == {0: "g_a-0"}
+    with pytest.warns(ResourceWarning, match="unclosed <ConsumerConnector g_a: settled, 1 part"):
+        del loop
+    until(lambda: cluster.zk.children_or_empty(paths.consumer_ids("g")) == [], "its end")

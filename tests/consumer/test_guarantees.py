@@ -160,8 +160,8 @@ def test_guarantee_3_each_stall_is_raised_once_to_each_stream(
             # Somebody takes the znode away: the member notices at its next rebalance.
             cluster.zk.delete(taken)
             cluster.zk.create(taken, "somebody-0")
-            a._ownership.drop()  # type: ignore[union-attr]
-            a._rebalancer._session_id = None  # type: ignore[union-attr]
+            a._member._ownership.drop()  # type: ignore[union-attr]
+            a._member._rebalancer._session_id = None  # type: ignore[union-attr]
             cluster.set_partitions("tt", 2)
 
 
@@ -240,19 +240,19 @@ def test_guarantee_6_shutdown_while_the_member_is_made(
             super().update(*args, **keys)
 
     if place == "streams":
-        a._streams = Streams()
+        a._member._streams = Streams()
     else:
-        make = a._make_rebalancer
+        make = a._member._make_rebalancer
 
         def make_late(subscription: Any) -> Any:
             a.shutdown()
             return make(subscription)
 
-        monkeypatch.setattr(a, "_make_rebalancer", make_late)
+        monkeypatch.setattr(a._member, "_make_rebalancer", make_late)
     [stream] = a.create_message_streams({"tt": 1})["tt"]
     assert [] == list(stream)
-    assert a._rebalancer is not None
-    assert a._rebalancer.join(10)
+    assert a._member._rebalancer is not None
+    assert a._member._rebalancer.join(10)
     assert cluster.zk.children_or_empty(paths.consumer_ids("g")) == []
 
 
@@ -279,7 +279,7 @@ def test_guarantee_6_shutdown_is_bounded_when_brokers_are_dead(
     other = threading.Thread(target=suppressed(a.commit_offsets), daemon=True)
     if busy:
         other.start()
-        until(lambda: a._ownership._holder is not None, "its commit")  # type: ignore[union-attr]
+        until(lambda: a._member._ownership._holder is not None, "its commit")  # type: ignore[union-attr]
     assert seconds_of(a.shutdown) < SHUTDOWN_S / 2
     assert "not committed at shutdown" in caplog.text
 
@@ -311,7 +311,7 @@ def test_guarantee_6_shutdown_in_the_middle_of_a_commit(
         monkeypatch.setattr("kafka08.client.cluster.Connection", interrupted(Connection))
     else:
         make = interrupted(ClusterClient)
-        monkeypatch.setattr("kafka08.consumer.zookeeper.connector.ClusterClient", make)
+        monkeypatch.setattr("kafka08.consumer.zookeeper.member.ClusterClient", make)
     committer.start()
     committer.join(SHUTDOWN_S)
     assert not committer.is_alive()

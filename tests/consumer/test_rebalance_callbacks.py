@@ -61,7 +61,7 @@ def test_the_partitions_of_a_lost_session_are_revoked(
     first = member("a")
     calls = Calls(first)
     first.create_message_streams({"t": 1})
-    expire_session(first._zk)
+    expire_session(first._member._zk)
     until(lambda: [what for what, _ in calls.log] == ["assigned", "revoked", "assigned"])
     assert committed(cluster) == {}
     assert owned(first) == [T0]

@@ -361,3 +361,13 @@ def test_its_brokers_have_the_configured_level(level: str) -> None:
                 response = connection.send(ApiVersionsRequest())
             assert isinstance(response, ApiVersionsResponse)
             assert [*range(21)] == [api.key for api in response.apis]
+
+
+def test_a_dropped_cluster_is_stopped_after_a_warning() -> None:
+    """As the cell of a notebook that runs again: else it would live as long as the program."""
+    cluster = EmbeddedCluster(brokers=1)
+    cluster.start()
+    processes, data_dir = cluster.processes, cluster.data_dir
+    with pytest.warns(ResourceWarning, match="unclosed <.*EmbeddedCluster"):
+        del cluster
+    until(lambda: not any(process.running for process in processes) and not data_dir.exists())

@@ -159,3 +159,11 @@ def test_an_interrupt_loses_no_message() -> None:
             seen.append(message.value)
     assert seen == [b"a", b"b"]
     assert next(stream).value == b"c"
+
+
+def test_a_loop_keeps_its_owner(kernel: ModuleType) -> None:
+    """A connector lives as long as somebody iterates one of its streams."""
+    loop = kernel.StreamLoop(stream_of(kernel, TWO), (owner := object()))
+    assert loop.owner is owner
+    assert [message.value for message in loop] == [b"a", b"b"]
+    assert iter(loop) is loop

@@ -111,10 +111,11 @@ class MessageBatch:
 
 
 class Batches:
-    """Iterator over the batches of a stream; raises what the stream raises."""
+    """Iterator over the batches of a stream; raises what the stream raises. Keeps `owner` alive."""
 
-    def __init__(self, take: Callable[[], MessageBatch]) -> None:
+    def __init__(self, take: Callable[[], MessageBatch], owner: object = None) -> None:
         self._take = take
+        self._owner = owner
 
     def __iter__(self) -> Batches:
         return self

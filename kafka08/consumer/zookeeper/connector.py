@@ -16,66 +16,44 @@ Source: kafka.consumer.ZookeeperConsumerConnector 0.8.2.2.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
-from kafka08.client import ClusterClient, RetryPolicy
-from kafka08.consumer.fetching.fetcher import response_bytes_max
-from kafka08.consumer.fetching.fetcher_manager import FetcherManager
-from kafka08.consumer.fetching.owned_partition import OwnedPartition
 from kafka08.consumer.fetching.stream import Decoder
 from kafka08.consumer.subscription import (
     FilterSubscription,
     StaticSubscription,
-    Subscription,
     TopicFilter,
 )
 from kafka08.consumer.zookeeper.assignors import Assignment
 from kafka08.consumer.zookeeper.config import ConsumerConfig
 from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
-from kafka08.consumer.zookeeper.member_storage import MemberStorage
-from kafka08.consumer.zookeeper.member_stream import MemberStream
-from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
-from kafka08.consumer.zookeeper.ownership import Ownership
-from kafka08.consumer.zookeeper.rebalancer import OnChange, RebalanceEvent, Rebalancer
-from kafka08.consumer.zookeeper.registry import GroupRegistry
-from kafka08.consumer.zookeeper.session import SessionGate
-from kafka08.consumer.zookeeper.status import ConsumerState, ConsumerStatus
-from kafka08.consumer.zookeeper.unread_streams import StreamKey, UnreadStreams
-from kafka08.consumer.zookeeper.zookeeper_brokers import BrokersFromZooKeeper
+from kafka08.consumer.zookeeper.member import Streams, ZooKeeperMember
+from kafka08.consumer.zookeeper.rebalancer import OnChange
+from kafka08.consumer.zookeeper.status import ConsumerState
 from kafka08.errors import (
-    Closed,
     ConfigError,
     KafkaError,
-    MessageStreamsExist,
 )
-from kafka08.lifecycle import ProcessBound
-from kafka08.network.connection import Connection
+from kafka08.lifecycle import ProcessBound, end_dropped, warn_unclosed
 from kafka08.runtime import ClientRuntime
-from kafka08.runtime.threads import THREADS
-from kafka08.structs import Broker, TopicPartition
+from kafka08.runtime.threads import THREADS, ThreadRuntime
+from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.migration_protocol import OffsetStorage
 from kafka08.zk.nodes import MEMBER_STREAMS_MAX, STREAMS_MAX
-from kafka08.zk.session import SessionEvent
-
-logger = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
-Streams: TypeAlias = Mapping[StreamKey, MemberStream]
-
-JOIN_TIMEOUT_S: Final = 5.0
-"""How long a shutdown waits for the rebalancer, and then for the fetchers."""
 
 
 class ConsumerConnector(ProcessBound):
     """One member of the group `group.id`. Connects to ZooKeeper at once, joins the group when its
-    streams are created, leaves it in `shutdown`. Thread-safe. Raises ZooKeeperError.
+    streams are created, leaves it in `shutdown`. Thread-safe. Raises ZooKeeperError. If the program
+    drops it and its streams without a shutdown, there is a ResourceWarning, and a shutdown follows.
 
     timestamps   whether batches have the timestamps of messages: each broker is asked whether it
                  sends them, for which a broker of 0.8 closes the connection
@@ -88,70 +66,39 @@ class ConsumerConnector(ProcessBound):
         timestamps: bool = False,
         runtime: ClientRuntime = THREADS,
     ) -> None:
-        self.config = config
-        self._timestamps = timestamps
-        self.consumer_id = f"{config.group_id}_{config.consumer_id or _new_id(runtime)}"
         config.log_notes()
-        self._runtime = runtime
-        self._zk = ZkClient(
-            config.zookeeper_connect,
-            session_timeout_ms=config.zookeeper_session_timeout_ms,
-            connection_timeout_ms=config.zookeeper_connection_timeout_ms,
-            adapter=runtime.zookeeper,
-            name=self.consumer_id,
-            clock=runtime,
-        )
-        self._gate = SessionGate(self._zk, runtime)
-        self._status = ConsumerStatus(self.consumer_id, self._gate, runtime)
-        self._leaders = BrokersFromZooKeeper(
-            self._zk,
-            lambda addresses: self._client(addresses, config.socket_timeout_ms),
-            runtime,
-        )
-        self._coordinators = BrokersFromZooKeeper(
-            self._zk,
-            lambda addresses: self._client(addresses, config.offsets_channel_socket_timeout_ms),
-            runtime,
-        )
-        self._fetchers = FetcherManager(
-            self.consumer_id, config, self._leaders, runtime, self._fetch_connection
-        )
-        self._streams: dict[StreamKey, MemberStream] = {}
-        self._unread: UnreadStreams | None = None
-        self._storage: MemberStorage | None = None
-        self._ownership: Ownership | None = None
-        self._rebalancer: Rebalancer | None = None
-        self._on_assigned: OnChange = lambda _: None
-        self._on_revoked: OnChange = lambda _: None
-        self._lock = runtime.lock()
-        self._closing = runtime.event()
-        self._zk.start()
+        self.config = config
+        self._is_simulated = not isinstance(runtime, ThreadRuntime)
+        self._member = self._make_member(config, timestamps, runtime)
+        self.consumer_id = self._member.consumer_id
+
+    def _make_member(self, *given: Any) -> ZooKeeperMember:
+        return ZooKeeperMember(*given)
 
     @property
     def state(self) -> ConsumerState:
-        return self._status.state
+        return self._member.status.state
 
     @property
     def stall_cause(self) -> KafkaError | None:
         """Why the member is STALLED; None if it is not."""
-        return self._status.stall_cause
+        return self._member.status.stall_cause
 
     @property
     def storage(self) -> OffsetStorage | None:
         """The store to which this member commits now; a migration of its group may change it. None
         before streams are created."""
-        return None if self._storage is None else self._storage.storage
+        return self._member.storage
 
     def metrics(self) -> dict[str, dict[str, float]]:
         """Fetch rates and lag under Java's names: `consumer-fetch-manager-metrics` with
         `records-lag-max`, the same for each partition, and `consumer-coordinator-metrics`."""
-        lags = {} if self._ownership is None else self._ownership.lags()
-        return self._fetchers.metrics.values(lags)
+        return self._member.metrics()
 
     @property
     def assignment(self) -> Assignment:
         """partition → thread id of the stream that reads it, for each partition owned now."""
-        return {} if self._ownership is None else self._ownership.assignment
+        return self._member.assignment
 
     @overload
     def create_message_streams(
@@ -209,13 +156,15 @@ class ConsumerConnector(ProcessBound):
         if (total := sum(topic_streams.values())) > MEMBER_STREAMS_MAX:
             raise ConfigError(f"{total} streams in all; the maximum is {MEMBER_STREAMS_MAX}")
         streams: Streams = {
-            (topic, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
+            (topic, f"{self.consumer_id}-{number}"): self._member.stream(key_decoder, value_decoder)
             for topic, count in topic_streams.items()
             for number in range(count)
         }
-        self._join_group(StaticSubscription(dict(topic_streams)), streams)
+        self._member.join_group(StaticSubscription(dict(topic_streams)), streams)
         return {
-            topic: [KafkaStream(s, thread) for (of, thread), s in streams.items() if of == topic]
+            topic: [
+                KafkaStream(s, thread, self) for (of, thread), s in streams.items() if of == topic
+            ]
             for topic in topic_streams
         }
 
@@ -270,12 +219,12 @@ class ConsumerConnector(ProcessBound):
         if not 1 <= num_streams <= STREAMS_MAX:
             raise ConfigError(f"{num_streams} streams; the range is 1 to {STREAMS_MAX}")
         streams: Streams = {
-            (None, f"{self.consumer_id}-{number}"): self._stream(key_decoder, value_decoder)
+            (None, f"{self.consumer_id}-{number}"): self._member.stream(key_decoder, value_decoder)
             for number in range(num_streams)
         }
         exclude = self.config.exclude_internal_topics
-        self._join_group(FilterSubscription(topic_filter, num_streams, exclude), streams)
-        return [KafkaStream(stream, thread) for (_, thread), stream in streams.items()]
+        self._member.join_group(FilterSubscription(topic_filter, num_streams, exclude), streams)
+        return [KafkaStream(stream, thread, self) for (_, thread), stream in streams.items()]
 
     def set_rebalance_callbacks(
         self, *, on_assigned: OnChange | None = None, on_revoked: OnChange | None = None
@@ -285,11 +234,7 @@ class ConsumerConnector(ProcessBound):
         chosen offsets still counts, unless the ZooKeeper session was lost. A shutdown calls none.
         In the rebalancer's thread, so the group waits for them; what they raise is logged. Call it
         before streams are created: MessageStreamsExist. Java: setConsumerRebalanceListener."""
-        with self._lock:
-            if self._rebalancer is not None:
-                raise MessageStreamsExist(f"{self.consumer_id} has its streams already")
-            self._on_assigned = on_assigned or self._on_assigned
-            self._on_revoked = on_revoked or self._on_revoked
+        self._member.set_callbacks(on_assigned, on_revoked)
 
     def commit_offsets(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the finished messages of every owned partition; the message that the calling
@@ -302,16 +247,7 @@ class ConsumerConnector(ProcessBound):
 
         Waits while a rebalance fetches committed offsets: if the coordinator does not respond, up
         to rebalance.max.retries × rebalance.backoff.ms. KafkaError after 30 s."""
-        if self._closing.is_set():
-            raise Closed(f"{self.consumer_id} was shut down")
-        if self._ownership is not None:
-            self._ownership.commit(
-                offsets,
-                retries=self.config.offsets_commit_max_retries,
-                backoff_ms=self.config.offsets_channel_backoff_ms,
-            )
-        elif offsets:
-            raise ValueError("this member owns no partition before it has streams")
+        self._member.commit(offsets)
 
     def shutdown(self) -> None:
         """End the streams, commit finished messages (with auto.commit.enable), leave the group. A
@@ -319,43 +255,12 @@ class ConsumerConnector(ProcessBound):
 
         May be called from any thread, from a signal handler, and repeatedly. In any state it takes
         at most the timeouts of a commit and of ZooKeeper; a commit that fails is logged."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
-        logger.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
-        try:
-            self._stop()
-        finally:  # also if Ctrl-C ends a wait: the session would keep the partitions from the group
-            self._status.closed()
-            self._leaders.close()
-            self._coordinators.close()
-            self._zk.close()
-        self._fetchers.join(JOIN_TIMEOUT_S)
-        logger.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
-
-    def _stop(self) -> None:
-        """End the streams and the threads, and commit."""
-        if self._unread is not None:
-            self._unread.look_last()
-        self._fetchers.stop()
-        for stream in list(self._streams.values()):
-            stream.close()
-        if self._rebalancer is not None:
-            self._rebalancer.post(RebalanceEvent.STOP)
-            if not self._rebalancer.join(JOIN_TIMEOUT_S):
-                logger.warning(
-                    "[%s] shutdown: the rebalance in progress did not end within %d s. Its threads "
-                    "end by themselves",
-                    self.consumer_id,
-                    JOIN_TIMEOUT_S,
-                )
-        if self._ownership is not None and self.config.auto_commit_enable:
-            self._commit_finally(self._ownership)
+        self._member.shutdown()
 
     def delete_group(self) -> None:
         """Remove the group from ZooKeeper, offsets included, after `shutdown`. For groups that were
         created for a single run. Raises KafkaError if the group has members."""
-        assert self._closing.is_set(), "a member cannot delete its own group"
+        assert self._member.is_closing, "a member cannot delete its own group"
         group = self.config.group_id
         with ZkClient(self.config.zookeeper_connect, name=f"removal of {group}") as zk:
             if members := zk.children_or_empty(paths.consumer_ids(group)):
@@ -377,199 +282,8 @@ class ConsumerConnector(ProcessBound):
     ) -> None:
         self.shutdown()
 
-    def _join_group(self, subscription: Subscription, streams: Streams) -> None:
-        with self._lock:
-            if self._closing.is_set():
-                raise Closed(f"{self.consumer_id} was shut down")
-            if self._rebalancer is not None:
-                raise MessageStreamsExist(f"{self.consumer_id} has its streams already")
-            self._streams.update(streams)
-            self._rebalancer = self._make_rebalancer(subscription)
-        self._zk.add_session_listener(self._on_session_event)
-        self._rebalancer.start()
-        if self._closing.is_set():  # a shutdown that began meanwhile has not seen all of them
-            for stream in streams.values():
-                stream.close()
-            self._rebalancer.post(RebalanceEvent.STOP)
-        if self.config.auto_commit_enable:
-            name = f"{self.consumer_id}-autocommit"
-            self._runtime.spawn(self._auto_commit, name=name)
-        if len(streams) > 1:
-            self._unread = UnreadStreams(self.consumer_id, streams, lambda: self.assignment)
-            self._unread.start(self._runtime, self._closing)
-        self._rebalancer.wait_for_first()
-
-    def _make_rebalancer(self, subscription: Subscription) -> Rebalancer:
-        registry = GroupRegistry(
-            self._zk,
-            self.config.group_id,
-            self.consumer_id,
-            exclude_internal_topics=self.config.exclude_internal_topics,
-            runtime=self._runtime,
-            stopping=self._closing,
-            note=self.config.migration_note,
-            on_change=lambda: self._post(RebalanceEvent.CHANGE),
-            on_release=lambda: self._post(RebalanceEvent.RELEASE),
-        )
-        store = self._member_storage(registry.id_path)
-        self._storage = store
-        self._ownership = Ownership(store, self._gate, list(self._streams.values()), self._runtime)
-        return Rebalancer(
-            self.consumer_id,
-            self.config,
-            subscription,
-            registry=registry,
-            ownership=self._ownership,
-            store=store,
-            gate=self._gate,
-            status=self._status,
-            runtime=self._runtime,
-            make_partitions=self._make_partitions,
-            fetch=self._fetchers.add,
-            on_stall=self._wake_streams,
-            on_revoked=self._on_revoked,
-            on_assigned=self._on_assigned,
-        )
-
-    def _member_storage(self, id_path: str) -> MemberStorage:
-        config = self.config
-        return MemberStorage(
-            self._zk,
-            config.group_id,
-            self.consumer_id,
-            OffsetStorage.of(config.offsets_storage, config.dual_commit_enabled),
-            zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path, self._gate.check),
-            kafka=self._kafka_store(),
-            on_order=lambda: self._post(RebalanceEvent.CHANGE),
-        )
-
-    def _kafka_store(self) -> KafkaOffsetStore:
-        config = self.config
-        return KafkaOffsetStore(
-            self._coordinators,
-            config.group_id,
-            clock=self._runtime,
-            backoff_ms=config.offsets_channel_backoff_ms,
-            timeout_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
-            is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
-            known=True,
-            fence=self._gate.check,
-        )
-
-    def _stream(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> MemberStream:
-        return MemberStream(
-            supervisor=self._status,
-            runtime=self._runtime,
-            timeout_ms=self.config.consumer_timeout_ms,
-            capacity=self.config.queued_max_message_chunks,
-            fetch_bytes=self.config.fetch_message_max_bytes,
-            key_decoder=key_decoder,
-            value_decoder=value_decoder,
-            on_room=self._fetchers.notify,
-            timestamps=self._timestamps,
-        )
-
-    def _make_partitions(self, wanted: Assignment, offsets: Offsets) -> list[OwnedPartition]:
-        return [
-            OwnedPartition(
-                tp,
-                thread_id=thread,
-                sink=self._stream_of(tp, thread),
-                offset=offsets[tp],
-                fetch_bytes=self.config.fetch_message_max_bytes,
-            )
-            for tp, thread in wanted.items()
-        ]
-
-    def _stream_of(self, tp: TopicPartition, thread: str) -> MemberStream:
-        by_topic = self._streams.get((tp.topic, thread))
-        return by_topic if by_topic is not None else self._streams[None, thread]
-
-    def _client(self, addresses: Sequence[tuple[str, int]], timeout_ms: int) -> ClusterClient:
-        return ClusterClient(
-            addresses,
-            client_id=self.config.client_id,
-            timeout_ms=timeout_ms,
-            retry_policy=RetryPolicy(backoff_ms=self.config.refresh_leader_backoff_ms),
-            runtime=self._runtime,
-        )
-
-    def _fetch_connection(self, broker: Broker) -> Connection:
-        return Connection(
-            broker.host,
-            broker.port,
-            client_id=self.config.client_id,
-            timeout_ms=self.config.socket_timeout_ms,
-            receive_buffer=self.config.socket_receive_buffer_bytes,
-            max_response_bytes=response_bytes_max(self.config),
-            negotiates=self._timestamps,
-            accepts_0_8=True,
-            runtime=self._runtime,
-        )
-
-    def _on_session_event(self, event: SessionEvent) -> None:
-        """Runs in kazoo's thread, so nothing here waits."""
-        if event is SessionEvent.SUSPENDED:
-            # Nothing is released yet: the session may go on.
-            for stream in self._streams.values():
-                stream.pause()
-        else:
-            self._post(RebalanceEvent.CHANGE)
-
-    def _post(self, event: RebalanceEvent) -> None:
-        if self._rebalancer is not None:
-            self._rebalancer.post(event)
-
-    def _wake_streams(self) -> None:
-        for stream in self._streams.values():
-            stream.wake()
-
-    def _auto_commit(self) -> None:
-        """Commit periodically. After a failure the next commit is the retry, as in 0.8.2.2."""
-        assert self._ownership is not None
-        while not self._closing.wait(self.config.auto_commit_interval_ms / 1000):
-            try:
-                self._ownership.commit()
-            except KafkaError as error:
-                logger.warning(
-                    "[%s] automatic commit failed: %s. The next one is due in %d ms",
-                    self.consumer_id,
-                    error,
-                    self.config.auto_commit_interval_ms,
-                )
-            except Exception:
-                # The root of a thread: if it ended, commits would end with it.
-                logger.exception("[%s] automatic commit failed because of a bug", self.consumer_id)
-
-    def _commit_finally(self, ownership: Ownership) -> None:
-        """One commit with its retries. Finding the coordinator and another thread's commit before
-        it count towards offsets.channel.socket.timeout.ms."""
-        timeout_ms = self.config.offsets_channel_socket_timeout_ms
-        end = self._runtime.call_later(timeout_ms / 1000, self._coordinators.close)
-        try:
-            ownership.commit(
-                retries=self.config.offsets_commit_max_retries,
-                backoff_ms=self.config.offsets_channel_backoff_ms,
-            )
-        except Closed:
-            logger.warning(
-                "[%s] offsets were not committed at shutdown: no coordinator accepted them within "
-                "%d ms (offsets.channel.socket.timeout.ms). Messages since the last commit will be "
-                "read again",
-                self.consumer_id,
-                timeout_ms,
-            )
-        except KafkaError as error:
-            logger.warning(
-                "[%s] offsets were not committed at shutdown: %s. Messages since the last commit "
-                "will be read again",
-                self.consumer_id,
-                error,
-            )
-        finally:
-            end.cancel()
-
-
-def _new_id(runtime: ClientRuntime) -> str:
-    """`<host>-<ms>-<8 hex digits>`, as 0.8.2.2 makes it."""
-    return f"{runtime.host_name()}-{runtime.time_ms()}-{runtime.random.getrandbits(32):08x}"
+    def _drop(self) -> None:
+        member = getattr(self, "_member", None)
+        if member is not None and not member.is_closing:
+            end_dropped(member.shutdown)
+            warn_unclosed(self)

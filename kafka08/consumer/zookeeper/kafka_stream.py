@@ -25,14 +25,16 @@ class KafkaStream(ProcessBound, Generic[K, V]):
     `skip_damaged`. An error of a decoder: once; the stream continues with the next message.
     """
 
-    def __init__(self, stream: MemberStream, thread_id: str) -> None:
-        """thread_id   its name in owner znodes, `<consumer id>-<number>`"""
+    def __init__(self, stream: MemberStream, thread_id: str, connector: object = None) -> None:
+        """thread_id   its name in owner znodes, `<consumer id>-<number>`
+        connector   lives as long as this, and its iterators"""
         self._stream = stream
         self.thread_id = thread_id
+        self._connector = connector
 
     def __iter__(self) -> Iterator[MessageAndMetadata[K, V]]:
         # Returns another object: through this one a loop would call two methods for each message.
-        return iter(self._stream)
+        return self._stream.loop(self)
 
     def __next__(self) -> MessageAndMetadata[K, V]:
         return next(self._stream)
@@ -49,7 +51,7 @@ class KafkaStream(ProcessBound, Generic[K, V]):
         Decoders are not called. A batch has at most `max_messages`, and `max_bytes` of keys and
         values unless a single message has more; ValueError for limits below 1 and 0.
         """
-        return self._stream.batches(max_messages, max_bytes)
+        return self._stream.batches(max_messages, max_bytes, self)
 
     def skip_damaged(self) -> tuple[TopicPartition, int] | None:
         """Continue after the message for which the stream has just raised InvalidMessage. Returns

@@ -82,6 +82,10 @@ class MemberStream(FetchedStream):
     def __iter__(self) -> kernel.StreamIterator:
         return self._iterator
 
+    def loop(self, owner: object) -> kernel.StreamLoop:
+        """An iterator that keeps `owner` alive."""
+        return kernel.StreamLoop(self._iterator, owner)
+
     def __next__(self) -> MessageAndMetadata[Any, Any]:
         return next(self._iterator)
 
@@ -107,12 +111,14 @@ class MemberStream(FetchedStream):
         self,
         max_messages: int = BatchLimits().max_messages,
         max_bytes: int = BatchLimits().max_bytes,
+        owner: object = None,
     ) -> Batches:
-        """The messages in batches, each of one partition, instead of one by one."""
+        """The messages in batches, each of one partition, instead of one by one. The iterator keeps
+        `owner` alive."""
         limits = BatchLimits(max_messages, max_bytes)
         limits.check()
         # No partial: after the call of one a signal handler may raise, and the batch would be lost.
-        return Batches(lambda: self._next_batch(limits))
+        return Batches(lambda: self._next_batch(limits), owner)
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:
         give_up_at = self._monotonic() + self._timeout_s

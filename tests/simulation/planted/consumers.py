@@ -15,7 +15,7 @@ from kafka08.consumer.fetching.stream import FetchedStream
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.consumer.zookeeper import assignment, offset_store, registry
 from kafka08.consumer.zookeeper.assignors import Assignment
-from kafka08.consumer.zookeeper.connector import ConsumerConnector
+from kafka08.consumer.zookeeper.member import ZooKeeperMember
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
 from kafka08.consumer.zookeeper.session import SessionGate
@@ -252,13 +252,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=lambda plan: plan.members > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    make = ConsumerConnector._make_partitions
+    make = ZooKeeperMember._make_partitions
 
-    def remembered(self: ConsumerConnector, wanted: Any, offsets: Any) -> Any:
+    def remembered(self: ZooKeeperMember, wanted: Any, offsets: Any) -> Any:
         known = self.__dict__.setdefault("_known", {})
         return make(self, wanted, {tp: known.setdefault(tp, offsets[tp]) for tp in wanted})
 
-    patch.setattr(ConsumerConnector, "_make_partitions", remembered)
+    patch.setattr(ZooKeeperMember, "_make_partitions", remembered)
 
 
 @planted(
@@ -288,7 +288,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=lambda plan: plan.members > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ConsumerConnector, "_commit_finally", lambda *_: None)
+    patch.setattr(ZooKeeperMember, "_commit_finally", lambda *_: None)
 
 
 @planted(
