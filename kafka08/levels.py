@@ -7,7 +7,9 @@ registration in ZooKeeper. Levels compare by age.
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 
 class Level(enum.IntEnum):
@@ -19,6 +21,8 @@ class Level(enum.IntEnum):
     """0.9.0.1: the group coordinator and throttle times."""
     V0_10_2 = 3
     """0.10.2.2: message timestamps, ApiVersions, topics created by request."""
+    V0_11_0 = 4
+    """0.11.0.3, incomplete: kafka08.protocol.served lists the versions that are not served yet."""
 
     def __str__(self) -> str:
         return self.name.removeprefix("V").replace("_", ".")
@@ -27,6 +31,14 @@ class Level(enum.IntEnum):
     def named(cls, number: str) -> Level:
         """The level of a number such as 0.8.2; KeyError if there is none."""
         return cls[f"V{number.replace('.', '_')}"]
+
+
+class ByLevel(dict[Level, T]):
+    """A table whose entries hold from their level on, up to that of the next entry."""
+
+    def __missing__(self, level: Level) -> T:
+        self[level] = found = self[max(since for since in self if since < level)]
+        return found
 
 
 NEWEST: Final = Level.V0_10_2

@@ -12,7 +12,7 @@ import enum
 from typing import Final
 
 from kafka08.errors import ConfigError
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 
 
 class ProtocolVersion(enum.IntEnum):
@@ -62,12 +62,15 @@ _NAMES: Final = {
     "0.10.1": ProtocolVersion.V0_10_1_IV2,
     "0.10.2": ProtocolVersion.V0_10_2_IV0,
 }
-LATEST: Final = {
-    Level.V0_8_2: ProtocolVersion.V0_8_2,
-    Level.V0_9_0: ProtocolVersion.V0_9_0,
-    Level.V0_10_2: ProtocolVersion.V0_10_2_IV0,
-}
-"""The newest version that brokers of a level know, which is their default."""
+LATEST: Final = ByLevel(
+    {
+        Level.V0_8_2: ProtocolVersion.V0_8_2,
+        Level.V0_9_0: ProtocolVersion.V0_9_0,
+        Level.V0_10_2: ProtocolVersion.V0_10_2_IV0,
+    }
+)
+"""The newest version that brokers of a level know, which is their default. That of 0.11.0 follows
+once logs have record batches."""
 
 
 def parse_protocol_version(key: str, text: str, level: Level) -> ProtocolVersion:

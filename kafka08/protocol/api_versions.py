@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Request, Response
+from kafka08.protocol.types import Int16, Int32, Request, Response, WireForm
 
 
 @dataclass(slots=True)
@@ -25,6 +25,7 @@ class ApiVersionRange:
 class ApiVersionsResponse(Response):
     error_code: Int16
     apis: list[ApiVersionRange]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -32,10 +33,21 @@ class ApiVersionsRequest(Request):
     """An empty body."""
 
 
+class ApiVersionsResponseV1(WireForm, of=ApiVersionsResponse):
+    """0.11.0: adds the throttle time, at the end."""
+
+    error_code: Int16
+    apis: list[ApiVersionRange]
+    throttle_ms: Int32
+
+
 API = Api(
     18,
     "ApiVersions",
     ApiVersionsRequest,
     ApiVersionsResponse,
-    (ApiVersion(0, ApiVersionsRequest, ApiVersionsResponse, since=Level.V0_10_2),),
+    (
+        ApiVersion(0, ApiVersionsRequest, ApiVersionsResponse, since=Level.V0_10_2),
+        ApiVersion(1, ApiVersionsRequest, ApiVersionsResponseV1, since=Level.V0_11_0),
+    ),
 )

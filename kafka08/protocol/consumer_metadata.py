@@ -1,5 +1,8 @@
 """ConsumerMetadata (key 10; GroupCoordinator since 0.9): the broker that stores a group's offsets.
 
+FindCoordinator since 0.11: version 1 also finds the broker that coordinates a producer's
+transactions.
+
 Error 15 with id -1, host "" and port -1 until the offsets topic, which this creates, has a leader.
 Source: kafka.api.ConsumerMetadataRequest 0.8.2.2.
 """
@@ -7,16 +10,24 @@ Source: kafka.api.ConsumerMetadataRequest 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
     Int16,
     Int32,
     Name,
+    NullableString,
     Request,
     Response,
     String,
+    WireForm,
+    ZeroOrOne,
 )
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
 
 
 @dataclass(slots=True)
@@ -25,11 +36,31 @@ class ConsumerMetadataResponse(Response):
     coordinator_id: Int32
     host: String
     port: Int32
+    message: NullableString = None
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
 class ConsumerMetadataRequest(Request):
     group: Name
+    """Version 1: a group or a transactional id, as `coordinator_type` says."""
+    coordinator_type: ZeroOrOne = GROUP
+
+
+class ConsumerMetadataRequestV1(WireForm, of=ConsumerMetadataRequest):
+    """0.11.0: adds the coordinators of transactions."""
+
+    group: String
+    coordinator_type: ZeroOrOne
+
+
+class ConsumerMetadataResponseV1(WireForm, of=ConsumerMetadataResponse):
+    throttle_ms: Int32
+    error_code: Int16
+    message: NullableString
+    coordinator_id: Int32
+    host: String
+    port: Int32
 
 
 API = Api(
@@ -37,5 +68,8 @@ API = Api(
     "ConsumerMetadata",
     ConsumerMetadataRequest,
     ConsumerMetadataResponse,
-    (ApiVersion(0, ConsumerMetadataRequest, ConsumerMetadataResponse),),
+    (
+        ApiVersion(0, ConsumerMetadataRequest, ConsumerMetadataResponse),
+        ApiVersion(1, ConsumerMetadataRequestV1, ConsumerMetadataResponseV1, since=Level.V0_11_0),
+    ),
 )

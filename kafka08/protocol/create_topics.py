@@ -35,7 +35,8 @@ class ReplicaAssignment:
 @dataclass(slots=True)
 class TopicConfigEntry:
     key: String
-    value: String
+    value: NullableString
+    """Null, which 0.11 can read, is refused for its topic (-1)."""
 
 
 @dataclass(slots=True)
@@ -60,6 +61,7 @@ class CreateTopicResult:
 @dataclass(slots=True)
 class CreateTopicsResponse(Response):
     topics: list[CreateTopicResult]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -71,10 +73,23 @@ class CreateTopicsRequest(Request):
     """Only check the request; create nothing."""
 
 
-class CreateTopicsRequestV0(WireForm, of=CreateTopicsRequest):
+class TopicConfigEntryOf0_10(WireForm, of=TopicConfigEntry):
+    key: String
+    value: String
+
+
+class NewTopicOf0_10(WireForm, of=NewTopic):
+    topic: String
+    partitions: Int32
+    replication_factor: Int16
+    assignment: list[ReplicaAssignment]
+    configs: list[TopicConfigEntryOf0_10]
+
+
+class CreateTopicsRequestV0Of0_10(WireForm, of=CreateTopicsRequest):
     """0.10.1. Cannot encode validate_only: without the field the broker would create the topics."""
 
-    topics: list[NewTopic]
+    topics: list[NewTopicOf0_10]
     timeout_ms: Int32
 
     @staticmethod
@@ -84,9 +99,22 @@ class CreateTopicsRequestV0(WireForm, of=CreateTopicsRequest):
         return message
 
 
-class CreateTopicsRequestV1(WireForm, of=CreateTopicsRequest):
+class CreateTopicsRequestV1Of0_10(WireForm, of=CreateTopicsRequest):
     """0.10.2: adds validate_only."""
 
+    topics: list[NewTopicOf0_10]
+    timeout_ms: Int32
+    validate_only: Boolean
+
+
+class CreateTopicsRequestV0(WireForm, of=CreateTopicsRequest):
+    """0.11.0: in every version the value of a configuration may be null."""
+
+    topics: list[NewTopic]
+    timeout_ms: Int32
+
+
+class CreateTopicsRequestV1(WireForm, of=CreateTopicsRequest):
     topics: list[NewTopic]
     timeout_ms: Int32
     validate_only: Boolean
@@ -104,13 +132,35 @@ class CreateTopicsResponseV1(WireForm, of=CreateTopicsResponse):
     topics: list[CreateTopicResultV1]
 
 
+class CreateTopicsResponseV2(WireForm, of=CreateTopicsResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    topics: list[CreateTopicResultV1]
+
+
 API = Api(
     19,
     "CreateTopics",
     CreateTopicsRequest,
     CreateTopicsResponse,
     (
-        ApiVersion(0, CreateTopicsRequestV0, CreateTopicsResponse, since=Level.V0_10_2),
-        ApiVersion(1, CreateTopicsRequestV1, CreateTopicsResponseV1, since=Level.V0_10_2),
+        ApiVersion(
+            0,
+            CreateTopicsRequestV0Of0_10,
+            CreateTopicsResponse,
+            since=Level.V0_10_2,
+            until=Level.V0_11_0,
+        ),
+        ApiVersion(
+            1,
+            CreateTopicsRequestV1Of0_10,
+            CreateTopicsResponseV1,
+            since=Level.V0_10_2,
+            until=Level.V0_11_0,
+        ),
+        ApiVersion(0, CreateTopicsRequestV0, CreateTopicsResponse, since=Level.V0_11_0),
+        ApiVersion(1, CreateTopicsRequestV1, CreateTopicsResponseV1, since=Level.V0_11_0),
+        ApiVersion(2, CreateTopicsRequestV1, CreateTopicsResponseV2, since=Level.V0_11_0),
     ),
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, String
+from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
 
 
 @dataclass(slots=True)
@@ -21,6 +21,7 @@ class DeleteTopicResult:
 @dataclass(slots=True)
 class DeleteTopicsResponse(Response):
     topics: list[DeleteTopicResult]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -30,10 +31,20 @@ class DeleteTopicsRequest(Request):
     """How long to wait for the deletion, which continues afterwards."""
 
 
+class DeleteTopicsResponseV1(WireForm, of=DeleteTopicsResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    topics: list[DeleteTopicResult]
+
+
 API = Api(
     20,
     "DeleteTopics",
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    (ApiVersion(0, DeleteTopicsRequest, DeleteTopicsResponse, since=Level.V0_10_2),),
+    (
+        ApiVersion(0, DeleteTopicsRequest, DeleteTopicsResponse, since=Level.V0_10_2),
+        ApiVersion(1, DeleteTopicsRequest, DeleteTopicsResponseV1, since=Level.V0_11_0),
+    ),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, NotNullBytes, Request, Response, String
+from kafka08.protocol.types import Int16, Int32, NotNullBytes, Request, Response, String, WireForm
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class DescribedGroup:
 @dataclass(slots=True)
 class DescribeGroupsResponse(Response):
     groups: list[DescribedGroup]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -43,10 +44,20 @@ class DescribeGroupsRequest(Request):
     groups: list[String]
 
 
+class DescribeGroupsResponseV1(WireForm, of=DescribeGroupsResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    groups: list[DescribedGroup]
+
+
 API = Api(
     15,
     "DescribeGroups",
     DescribeGroupsRequest,
     DescribeGroupsResponse,
-    (ApiVersion(0, DescribeGroupsRequest, DescribeGroupsResponse, since=Level.V0_9_0),),
+    (
+        ApiVersion(0, DescribeGroupsRequest, DescribeGroupsResponse, since=Level.V0_9_0),
+        ApiVersion(1, DescribeGroupsRequest, DescribeGroupsResponseV1, since=Level.V0_11_0),
+    ),
 )

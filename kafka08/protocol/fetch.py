@@ -26,14 +26,23 @@ from kafka08.protocol.types import (
     Name,
     Request,
     Response,
+    String,
     WireForm,
+    ZeroOrOne,
 )
 
 INT32_MAX: Final = (1 << 31) - 1
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+NO_LAST_STABLE_OFFSET: Final = -1
+NO_LOG_START_OFFSET: Final = -1
+"""A consumer's log start offset in a request; that of a response with an error."""
 NO_HIGH_WATERMARK: Final = -1
 """High watermark of a partition with an error."""
 MAGIC_1_VERSION: Final = 2
 """From this version on sets may have magic 1; for earlier ones they are converted to magic 0."""
+MAGIC_2_VERSION: Final = 4
+"""From this version on sets are sent as they are stored, also with magic 2."""
 LIMITED_VERSION: Final = 3
 """From this version on the whole response has a size limit, and the order of the request."""
 
@@ -43,6 +52,8 @@ class FetchPartition:
     partition: Int32
     offset: Int64
     max_bytes: Int32
+    log_start_offset: Int64 = NO_LOG_START_OFFSET
+    """Version 5: where the follower's log starts."""
 
 
 @dataclass(slots=True)
@@ -52,12 +63,28 @@ class FetchTopic:
 
 
 @dataclass(slots=True)
+class AbortedTransaction:
+    """Batches of the producer from `first_offset` to its next marker are to be skipped."""
+
+    producer_id: Int64
+    first_offset: Int64
+
+
+@dataclass(slots=True)
 class FetchPartitionResponse:
     partition: Int32
     error_code: Int16
     high_watermark: Int64
     """First offset that a consumer must not see yet; -1 on error."""
     message_set: FetchedMessages
+    last_stable_offset: Int64 = NO_LAST_STABLE_OFFSET
+    """Version 4: first offset that a reader of committed messages must not see yet; -1 for others,
+    and on error."""
+    aborted: list[AbortedTransaction] | None = None
+    """Version 4: the aborted transactions that overlap the set; None for a reader of uncommitted
+    messages, and on error."""
+    log_start_offset: Int64 = NO_LOG_START_OFFSET
+    """Version 5; -1 on error."""
 
 
 @dataclass(slots=True)
@@ -82,6 +109,8 @@ class FetchRequest(Request):
     topics: list[FetchTopic]
     max_bytes: Int32 = INT32_MAX
     """Maximum bytes of all sets together; filled in the order of the partitions."""
+    isolation_level: ZeroOrOne = READ_UNCOMMITTED
+    """Version 4: READ_UNCOMMITTED or READ_COMMITTED."""
 
 
 class FetchResponseV1(WireForm, of=FetchResponse):
@@ -99,6 +128,83 @@ class FetchRequestV3(WireForm, of=FetchRequest):
     min_bytes: Int32
     max_bytes: Int32
     topics: list[FetchTopic]
+
+
+class FetchRequestV4(WireForm, of=FetchRequest):
+    """0.11.0: adds the isolation level; sets may have magic 2."""
+
+    replica_id: Int32
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32
+    isolation_level: ZeroOrOne
+    topics: list[FetchTopic]
+
+
+class FetchPartitionResponseV4(WireForm, of=FetchPartitionResponse):
+    partition: Int32
+    error_code: Int16
+    high_watermark: Int64
+    last_stable_offset: Int64
+    aborted: list[AbortedTransaction] | None
+    message_set: FetchedMessages
+
+
+class FetchTopicResponseV4(WireForm, of=FetchTopicResponse):
+    topic: String
+    partitions: list[FetchPartitionResponseV4]
+
+
+class FetchResponseV4(WireForm, of=FetchResponse):
+    """0.11.0: adds the last stable offset and the aborted transactions."""
+
+    throttle_ms: Int32
+    topics: list[FetchTopicResponseV4]
+
+
+class FetchPartitionV5(WireForm, of=FetchPartition):
+    partition: Int32
+    offset: Int64
+    log_start_offset: Int64
+    max_bytes: Int32
+
+
+class FetchTopicV5(WireForm, of=FetchTopic):
+    topic: String
+    partitions: list[FetchPartitionV5]
+
+
+class FetchRequestV5(WireForm, of=FetchRequest):
+    """0.11.0: adds the log start offset of a follower."""
+
+    replica_id: Int32
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32
+    isolation_level: ZeroOrOne
+    topics: list[FetchTopicV5]
+
+
+class FetchPartitionResponseV5(WireForm, of=FetchPartitionResponse):
+    partition: Int32
+    error_code: Int16
+    high_watermark: Int64
+    last_stable_offset: Int64
+    log_start_offset: Int64
+    aborted: list[AbortedTransaction] | None
+    message_set: FetchedMessages
+
+
+class FetchTopicResponseV5(WireForm, of=FetchTopicResponse):
+    topic: String
+    partitions: list[FetchPartitionResponseV5]
+
+
+class FetchResponseV5(WireForm, of=FetchResponse):
+    """0.11.0: adds the log start offset."""
+
+    throttle_ms: Int32
+    topics: list[FetchTopicResponseV5]
 
 
 class SetSlice(Protocol):
@@ -232,5 +338,7 @@ API = Api(
         ApiVersion(1, FetchRequest, FetchResponseV1, since=Level.V0_9_0),
         ApiVersion(MAGIC_1_VERSION, FetchRequest, FetchResponseV1, since=Level.V0_10_2),
         ApiVersion(3, FetchRequestV3, FetchResponseV1, since=Level.V0_10_2),
+        ApiVersion(MAGIC_2_VERSION, FetchRequestV4, FetchResponseV4, since=Level.V0_11_0),
+        ApiVersion(5, FetchRequestV5, FetchResponseV5, since=Level.V0_11_0),
     ),
 )

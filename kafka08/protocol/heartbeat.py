@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, String
+from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
 
 
 @dataclass(slots=True)
 class HeartbeatResponse(Response):
     error_code: Int16
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -26,10 +27,20 @@ class HeartbeatRequest(Request):
     member_id: String
 
 
+class HeartbeatResponseV1(WireForm, of=HeartbeatResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    error_code: Int16
+
+
 API = Api(
     12,
     "Heartbeat",
     HeartbeatRequest,
     HeartbeatResponse,
-    (ApiVersion(0, HeartbeatRequest, HeartbeatResponse, since=Level.V0_9_0),),
+    (
+        ApiVersion(0, HeartbeatRequest, HeartbeatResponse, since=Level.V0_9_0),
+        ApiVersion(1, HeartbeatRequest, HeartbeatResponseV1, since=Level.V0_11_0),
+    ),
 )

@@ -46,6 +46,7 @@ class JoinGroupResponse(Response):
     leader_id: String
     member_id: String
     members: list[JoinGroupMember]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -87,6 +88,18 @@ class JoinGroupRequestV0(WireForm, of=JoinGroupRequest):
         )
 
 
+class JoinGroupResponseV2(WireForm, of=JoinGroupResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    error_code: Int16
+    generation: Int32
+    protocol: String
+    leader_id: String
+    member_id: String
+    members: list[JoinGroupMember]
+
+
 API = Api(
     11,
     "JoinGroup",
@@ -95,5 +108,6 @@ API = Api(
     (
         ApiVersion(0, JoinGroupRequestV0, JoinGroupResponse, since=Level.V0_9_0),
         ApiVersion(1, JoinGroupRequest, JoinGroupResponse, since=Level.V0_10_2),
+        ApiVersion(2, JoinGroupRequest, JoinGroupResponseV2, since=Level.V0_11_0),
     ),
 )

@@ -1,7 +1,7 @@
 """The layout of a message class: a tree made from its annotations, for the compiler.
 
     Integer            fixed width; `code` is its letter in `struct`
-    Flag               one byte, 0 or 1
+    Flag               one byte, 0 or 1; `is_relaxed`: later releases read it as a Boolean
     Boolean            one byte, 0 or anything else
     String, Bytes      a length of two or four bytes, then that many bytes
     Array              a count of four bytes, then that many items
@@ -32,6 +32,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
+    is_relaxed: bool
     size_min: int = 1
 
 
@@ -95,7 +96,8 @@ PRIMITIVES: Final[dict[str, Layout]] = {
     "int16": Integer("h", 2),
     "int32": Integer("i", 4),
     "int64": Integer("q", 8),
-    "flag": Flag(),
+    "flag": Flag(is_relaxed=True),
+    "zero_or_one": Flag(is_relaxed=False),
     "boolean": Boolean(),
     "string": String(nullable=False),
     "nullable_string": String(nullable=True),
@@ -161,7 +163,7 @@ def _strict(layout: Layout) -> Layout:
     match layout:
         case String(null=null) if null is not None:
             return PRIMITIVES["string"]
-        case Flag():
+        case Flag(is_relaxed=True):
             return PRIMITIVES["boolean"]
         case Array():
             return dataclasses.replace(layout, item=_strict(layout.item))

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Request, Response, String
+from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
 
 
 @dataclass(slots=True)
 class LeaveGroupResponse(Response):
     error_code: Int16
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -23,10 +24,20 @@ class LeaveGroupRequest(Request):
     member_id: String
 
 
+class LeaveGroupResponseV1(WireForm, of=LeaveGroupResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    error_code: Int16
+
+
 API = Api(
     13,
     "LeaveGroup",
     LeaveGroupRequest,
     LeaveGroupResponse,
-    (ApiVersion(0, LeaveGroupRequest, LeaveGroupResponse, since=Level.V0_9_0),),
+    (
+        ApiVersion(0, LeaveGroupRequest, LeaveGroupResponse, since=Level.V0_9_0),
+        ApiVersion(1, LeaveGroupRequest, LeaveGroupResponseV1, since=Level.V0_11_0),
+    ),
 )

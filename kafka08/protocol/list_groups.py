@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Request, Response, String
+from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
 
 
 @dataclass(slots=True)
@@ -24,6 +24,7 @@ class ListedGroup:
 class ListGroupsResponse(Response):
     error_code: Int16
     groups: list[ListedGroup]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -31,10 +32,21 @@ class ListGroupsRequest(Request):
     """An empty body."""
 
 
+class ListGroupsResponseV1(WireForm, of=ListGroupsResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    error_code: Int16
+    groups: list[ListedGroup]
+
+
 API = Api(
     16,
     "ListGroups",
     ListGroupsRequest,
     ListGroupsResponse,
-    (ApiVersion(0, ListGroupsRequest, ListGroupsResponse, since=Level.V0_9_0),),
+    (
+        ApiVersion(0, ListGroupsRequest, ListGroupsResponse, since=Level.V0_9_0),
+        ApiVersion(1, ListGroupsRequest, ListGroupsResponseV1, since=Level.V0_11_0),
+    ),
 )

@@ -61,12 +61,15 @@ class MetadataResponse(Response):
     controller_id: Int32 = NO_CONTROLLER
     cluster_id: NullableString = None
     """The content of `/cluster/id`."""
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
     topics: list[String] | None
     """None: all topics."""
+    allow_auto_topic_creation: Boolean = True
+    """Version 4: whether an unknown topic may be created."""
 
 
 class MetadataRequestV0(WireForm, of=MetadataRequest):
@@ -114,6 +117,23 @@ class MetadataResponseV2(WireForm, of=MetadataResponse):
     topics: list[TopicMetadataV1]
 
 
+class MetadataResponseV3(WireForm, of=MetadataResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    brokers: list[BrokerEndpointV1]
+    cluster_id: NullableString
+    controller_id: Int32
+    topics: list[TopicMetadataV1]
+
+
+class MetadataRequestV4(WireForm, of=MetadataRequest):
+    """0.11.0: may forbid the creation of topics."""
+
+    topics: list[String] | None
+    allow_auto_topic_creation: Boolean
+
+
 API = Api(
     3,
     "Metadata",
@@ -123,5 +143,7 @@ API = Api(
         ApiVersion(0, MetadataRequestV0, MetadataResponse),
         ApiVersion(1, MetadataRequest, MetadataResponseV1, since=Level.V0_10_2),
         ApiVersion(2, MetadataRequest, MetadataResponseV2, since=Level.V0_10_2),
+        ApiVersion(3, MetadataRequest, MetadataResponseV3, since=Level.V0_11_0),
+        ApiVersion(4, MetadataRequestV4, MetadataResponseV3, since=Level.V0_11_0),
     ),
 )

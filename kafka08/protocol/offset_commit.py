@@ -56,6 +56,7 @@ class OffsetCommitTopicResponse:
 @dataclass(slots=True)
 class OffsetCommitResponse(Response):
     topics: list[OffsetCommitTopicResponse]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -102,6 +103,13 @@ class OffsetCommitRequestV2(WireForm, of=OffsetCommitRequest):
     topics: list[OffsetCommitTopic]
 
 
+class OffsetCommitResponseV3(WireForm, of=OffsetCommitResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    topics: list[OffsetCommitTopicResponse]
+
+
 API = Api(
     8,
     "OffsetCommit",
@@ -111,5 +119,6 @@ API = Api(
         ApiVersion(0, OffsetCommitRequest, OffsetCommitResponse),
         ApiVersion(1, OffsetCommitRequestV1, OffsetCommitResponse),
         ApiVersion(2, OffsetCommitRequestV2, OffsetCommitResponse, since=Level.V0_9_0),
+        ApiVersion(3, OffsetCommitRequestV2, OffsetCommitResponseV3, since=Level.V0_11_0),
     ),
 )

@@ -48,6 +48,7 @@ class OffsetFetchResponse(Response):
     topics: list[OffsetFetchTopicResponse]
     error_code: Int16 = 0
     """Version 2: an error of the whole group; the response then names no partitions."""
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -69,6 +70,14 @@ class OffsetFetchResponseV2(WireForm, of=OffsetFetchResponse):
     error_code: Int16
 
 
+class OffsetFetchResponseV3(WireForm, of=OffsetFetchResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    topics: list[OffsetFetchTopicResponse]
+    error_code: Int16
+
+
 API = Api(
     9,
     "OffsetFetch",
@@ -79,5 +88,6 @@ API = Api(
         # The same layout, but from the offsets topic.
         ApiVersion(1, OffsetFetchRequestV0, OffsetFetchResponse),
         ApiVersion(2, OffsetFetchRequest, OffsetFetchResponseV2, since=Level.V0_10_2),
+        ApiVersion(3, OffsetFetchRequest, OffsetFetchResponseV3, since=Level.V0_11_0),
     ),
 )

@@ -21,6 +21,7 @@ from kafka08.protocol.types import (
     Response,
     String,
     WireForm,
+    ZeroOrOne,
 )
 from kafka08.structs import NO_OFFSET
 
@@ -63,12 +64,15 @@ class OffsetsTopicResponse:
 @dataclass(slots=True)
 class OffsetsResponse(Response):
     topics: list[OffsetsTopicResponse]
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
 class OffsetsRequest(Request):
     replica_id: Int32
     topics: list[OffsetsTopic]
+    isolation_level: ZeroOrOne = 0
+    """Version 2: as in Fetch (kafka08.protocol.fetch)."""
 
 
 class OffsetsPartitionV1(WireForm, of=OffsetsPartition):
@@ -116,6 +120,21 @@ class OffsetsResponseV1(WireForm, of=OffsetsResponse):
     topics: list[OffsetsTopicResponseV1]
 
 
+class OffsetsRequestV2(WireForm, of=OffsetsRequest):
+    """0.11.0: adds the isolation level."""
+
+    replica_id: Int32
+    isolation_level: ZeroOrOne
+    topics: list[OffsetsTopicV1]
+
+
+class OffsetsResponseV2(WireForm, of=OffsetsResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    topics: list[OffsetsTopicResponseV1]
+
+
 API = Api(
     2,
     "Offsets",
@@ -124,5 +143,6 @@ API = Api(
     (
         ApiVersion(0, OffsetsRequest, OffsetsResponse),
         ApiVersion(1, OffsetsRequestV1, OffsetsResponseV1, since=Level.V0_10_2),
+        ApiVersion(2, OffsetsRequestV2, OffsetsResponseV2, since=Level.V0_11_0),
     ),
 )

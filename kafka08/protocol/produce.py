@@ -19,6 +19,7 @@ from kafka08.protocol.types import (
     Int64,
     MessageSet,
     Name,
+    NullableString,
     Request,
     Response,
     String,
@@ -27,6 +28,8 @@ from kafka08.protocol.types import (
 
 MAGIC_1_VERSION: Final = 2
 """From this version on sets may have magic 1."""
+MAGIC_2_VERSION: Final = 3
+"""From this version on each set is one batch of magic 2."""
 
 
 @dataclass(slots=True)
@@ -74,6 +77,22 @@ class ProduceRequest(Request):
     timeout_ms: Int32
     """How long to wait for `required_acks` other than 0 and 1; then error 7, although appended."""
     topics: list[ProduceTopic]
+    transactional_id: NullableString = None
+    """Version 3: the transaction that the batches belong to, if they are transactional."""
+
+
+class ProduceTopicV3(WireForm, of=ProduceTopic):
+    topic: String
+    partitions: list[ProducePartition]
+
+
+class ProduceRequestV3(WireForm, of=ProduceRequest):
+    """0.11.0: adds the transactional id; each set is one batch of magic 2."""
+
+    transactional_id: NullableString
+    required_acks: Int16
+    timeout_ms: Int32
+    topics: list[ProduceTopicV3]
 
 
 class ProduceResponseV1(WireForm, of=ProduceResponse):
@@ -111,5 +130,6 @@ API = Api(
         ApiVersion(0, ProduceRequest, ProduceResponse),
         ApiVersion(1, ProduceRequest, ProduceResponseV1, since=Level.V0_9_0),
         ApiVersion(2, ProduceRequest, ProduceResponseV2, since=Level.V0_10_2),
+        ApiVersion(MAGIC_2_VERSION, ProduceRequestV3, ProduceResponseV2, since=Level.V0_11_0),
     ),
 )

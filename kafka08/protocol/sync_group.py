@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, NotNullBytes, Request, Response, String
+from kafka08.protocol.types import Int16, Int32, NotNullBytes, Request, Response, String, WireForm
 
 
 @dataclass(slots=True)
@@ -25,6 +25,7 @@ class SyncGroupAssignment:
 class SyncGroupResponse(Response):
     error_code: Int16
     assignment: NotNullBytes
+    throttle_ms: Int32 = 0
 
 
 @dataclass(slots=True)
@@ -35,10 +36,21 @@ class SyncGroupRequest(Request):
     assignments: list[SyncGroupAssignment]
 
 
+class SyncGroupResponseV1(WireForm, of=SyncGroupResponse):
+    """0.11.0: adds the throttle time at the start."""
+
+    throttle_ms: Int32
+    error_code: Int16
+    assignment: NotNullBytes
+
+
 API = Api(
     14,
     "SyncGroup",
     SyncGroupRequest,
     SyncGroupResponse,
-    (ApiVersion(0, SyncGroupRequest, SyncGroupResponse, since=Level.V0_9_0),),
+    (
+        ApiVersion(0, SyncGroupRequest, SyncGroupResponse, since=Level.V0_9_0),
+        ApiVersion(1, SyncGroupRequest, SyncGroupResponseV1, since=Level.V0_11_0),
+    ),
 )

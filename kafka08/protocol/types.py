@@ -3,7 +3,8 @@
 A message is a dataclass whose annotations, in order, are its layout:
 
     Int8 Int16 Int32 Int64   big-endian two's complement
-    Flag                     one byte, 0 or 1 and nothing else
+    Flag                     one byte, 0 or 1 and nothing else; from 0.10 on read as a Boolean
+    ZeroOrOne                one byte, 0 or 1 and nothing else
     String                   i16 length + UTF-8, at most 32767 bytes; never null
     NullableString           the same; null (any negative length, written as -1) is None
     Name                     the same; null is NULL_NAME, which equals no name
@@ -45,6 +46,7 @@ Int16 = Annotated[int, Primitive("int16")]
 Int32 = Annotated[int, Primitive("int32")]
 Int64 = Annotated[int, Primitive("int64")]
 Flag = Annotated[int, Primitive("flag")]
+ZeroOrOne = Annotated[int, Primitive("zero_or_one")]
 String = Annotated[str, Primitive("string")]
 NullableString = Annotated[str | None, Primitive("nullable_string")]
 Name = Annotated[str, Primitive("name")]

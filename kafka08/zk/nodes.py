@@ -21,7 +21,7 @@ from typing import Any, Final
 from kafka08.assignment import REPLICAS_MAX
 from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.errors import ZooKeeperError
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 from kafka08.structs import NO_LEADER, PLAINTEXT, Broker, Endpoint, LeaderAndIsr, TopicPartition
 
 STATIC: Final = "static"
@@ -152,14 +152,16 @@ class ClusterId:
     version: str = field(default="1")
 
 
-_REGISTRATION_ORDER: Final = {
-    Level.V0_8_2: ("jmx_port", "timestamp", "host", "version", "port"),
-    Level.V0_9_0: ("jmx_port", "timestamp", "endpoints", "host", "version", "port"),
-    Level.V0_10_2: (
-        *("listener_security_protocol_map", "endpoints", "rack", "jmx_port"),
-        *("host", "timestamp", "port", "version"),
-    ),
-}
+_REGISTRATION_ORDER: Final = ByLevel(
+    {
+        Level.V0_8_2: ("jmx_port", "timestamp", "host", "version", "port"),
+        Level.V0_9_0: ("jmx_port", "timestamp", "endpoints", "host", "version", "port"),
+        Level.V0_10_2: (
+            *("listener_security_protocol_map", "endpoints", "rack", "jmx_port"),
+            *("host", "timestamp", "port", "version"),
+        ),
+    }
+)
 
 
 def encode_broker(registration: BrokerRegistration, level: Level = Level.V0_8_2) -> str:

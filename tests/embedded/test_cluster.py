@@ -330,7 +330,7 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPa
 
 def test_an_impossible_level_is_refused_at_once(tmp_path: Path) -> None:
     """An unknown level and two different ones are errors before anything is created."""
-    known = "is not one of 0.8.2, 0.9.0, 0.10.2"
+    known = "is not one of 0.8.2, 0.9.0, 0.10.2, 0.11.0"
     refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"level": "0.10.1"}, f"level: '0.10.1' {known}"),
         ({"level": ""}, f"level: '' {known}"),

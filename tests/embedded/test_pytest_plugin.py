@@ -324,7 +324,7 @@ def test_one_test_runs_at_several_levels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("'0.10.1'", "'0.10.1' is not one of 0.8.2, 0.9.0, 0.10.2"),
+        ("'0.10.1'", "'0.10.1' is not one of 0.8.2, 0.9.0, 0.10.2, 0.11.0"),
         ("'0.8.2', '0.8.2'", "a level is given twice"),
         ("", "give levels alone"),
         ("levels='0.8.2'", "give levels alone"),

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka08.errors import NO_ERROR
 from kafka08.levels import Level
-from kafka08.protocol.codec import decode_request, encode_response
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.codec import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
 from kafka08.protocol.frame import SIZE
-from kafka08.protocol.served import SERVED, UnknownApi, UnservedVersion, api_versions
+from kafka08.protocol.served import (
+    NOT_YET,
+    SERVED,
+    Served,
+    UnknownApi,
+    UnservedVersion,
+    api_versions,
+    listed_ranges,
+    missing_at,
+)
+from kafka08.protocol.types import Int16, Request, Response
 
-ADMIN: dict[str, dict[str, Any]] = {
-    entry["name"]: entry
-    for entry in json.loads(
-        (Path(__file__).parents[1] / "data" / "0.10-api-admin.json").read_text(encoding="utf-8")
-    )
-}
+
+def recorded(file: str) -> dict[str, dict[str, Any]]:
+    """name → entry of a recording."""
+    path = Path(__file__).parents[1] / "data" / file
+    return {entry["name"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
+
+
+ADMIN = recorded("0.10-api-admin.json")
+ADMIN_0_11 = recorded("0.11-api-admin.json")
+OF_0_11 = Served(Level.V0_11_0)
+"""Complete, with what no handler serves yet."""
 ZERO_ALONE = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12}
 
 
@@ -47,6 +70,64 @@ def test_api_versions_is_the_captured_response(name: str) -> None:
     assert ADMIN[name]["response_hex"] == response.hex()
 
 
+@pytest.mark.parametrize("name", [name for name in ADMIN_0_11 if name.startswith("apiversions")])
+def test_api_versions_of_0_11_is_the_captured_response(name: str) -> None:
+    """All rows together are the list of 0.11.0.3. An unknown version has error 35 in the layout of
+    version 0, without the throttle time."""
+    request = bytes.fromhex(ADMIN_0_11[name]["request_hex"])[SIZE.size :]
+    header, body = decode_request(request, OF_0_11)
+    response = api_versions(OF_0_11, header.version)
+    frame = encode_response(response, header.correlation_id, body.version)
+    assert ADMIN_0_11[name]["response_hex"] == frame.hex()
+
+
+def test_what_no_handler_serves_is_not_listed() -> None:
+    """A version of NOT_YET is refused, and no listed range contains it. Its API is named for the
+    log."""
+    served = SERVED[Level.V0_11_0]
+    ranges = {one.key: (one.min_version, one.max_version) for one in listed_ranges(served)}
+    for key, version in NOT_YET[Level.V0_11_0]:
+        low, high = ranges.get(key, (0, -1))
+        assert not low <= version <= high
+        with pytest.raises((UnknownApi, UnservedVersion)):
+            served.row(key, version)
+        assert OF_0_11.names[key] in missing_at(Level.V0_11_0)
+    assert missing_at(Level.V0_10_2) == ""
+
+
+@dataclass(slots=True)
+class ToyResponse(Response):
+    error_code: Int16
+
+
+@dataclass(slots=True)
+class ToyRequest(Request):
+    number: Int16
+
+
+def test_one_row_adds_a_version() -> None:
+    """A row is all that a version needs: it is read, answered and listed at its level, and at no
+    older one."""
+    since_0_9 = ApiVersion(0, ToyRequest, ToyResponse, since=Level.V0_9_0)
+    added = ApiVersion(1, ToyRequest, ToyResponse, since=Level.V0_11_0)
+    toy = Api(99, "Toy", ToyRequest, ToyResponse, (since_0_9, added))
+    newest = {}
+    for level in Level:
+        served = Served(level, [toy])
+        newest[level] = [(one.min_version, one.max_version) for one in listed_ranges(served)]
+    assert newest == {
+        Level.V0_8_2: [],
+        Level.V0_9_0: [(0, 0)],
+        Level.V0_10_2: [(0, 0)],
+        Level.V0_11_0: [(0, 1)],
+    }
+    frame = encode_request(ToyRequest(7, version=1), 5, "c")
+    header, request = decode_request(frame[SIZE.size :], Served(Level.V0_11_0, [toy]))
+    assert (request.number, request.version) == (7, 1)
+    response = encode_response(ToyResponse(NO_ERROR), header.correlation_id, request.version)
+    assert decode_response(ToyRequest, response[SIZE.size :], 1) == (5, ToyResponse(NO_ERROR))
+
+
 def test_several_versions_were_captured() -> None:
     """The captures have several versions, without which the test above would compare nothing."""
     assert len([name for name in ADMIN if name.startswith("apiversions")]) >= 3
@@ -56,7 +137,7 @@ def test_several_versions_were_captured() -> None:
 def test_unserved_requests_are_refused_by_kind(level: Level) -> None:
     """An unknown key is UnknownApi, and an unknown version of OffsetCommit is UnservedVersion; the
     text has level and versions."""
-    for key in (-1, 33, 99):
+    for key in (-1, 34, 99):
         with pytest.raises(UnknownApi, match=f"key {key} .*{level}"):
             SERVED[level].row(key, 0)
     with pytest.raises(UnservedVersion, match=rf"OffsetCommit version 9 .*{level}, .* 0, 1"):
@@ -81,6 +162,8 @@ def test_only_0_9_0_sends_no_response_to_an_unserved_request() -> None:
         (Level.V0_10_2, 7, 5, 1),
         (Level.V0_10_2, 7, -1, 0),
         (Level.V0_10_2, 18, 3, 0),
+        (Level.V0_11_0, 7, 5, 1),
+        (Level.V0_11_0, 18, 3, 0),
     ],
 )
 def test_an_unchecked_version_decodes_as_the_nearest(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 from kafka08.protocol_version import ProtocolVersion
 
 
@@ -34,7 +34,7 @@ _INTER_BROKER: Final = (
     InterBroker(ProtocolVersion.V0_10_1_IV2, 4, 3, 1, 2, 1),
     InterBroker(ProtocolVersion.V0_10_2_IV0, 4, 3, 1, 3, 1),
 )
-LEAST_REGISTRATION: Final = {Level.V0_8_2: 1, Level.V0_9_0: 2, Level.V0_10_2: 2}
+LEAST_REGISTRATION: Final = ByLevel({Level.V0_8_2: 1, Level.V0_9_0: 2})
 """The registration version of a level, independent of inter.broker.protocol.version."""
 
 

@@ -23,7 +23,7 @@ from kafka08.errors import (
     UnknownError,
     UnknownTopicOrPartition,
 )
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 
 CODES_OF_GROUPS: Final = {
     UnknownTopicOrPartition.code: ConsumerCoordinatorNotAvailable.code,
@@ -43,16 +43,20 @@ _GROUP_0_9: Final = (
     | {RequestTimedOut.code: RebalanceInProgress.code}
 )
 
-_CODES_OF_OFFSETS: Final[dict[Level, dict[int, int]]] = {
-    Level.V0_8_2: CODES_OF_GROUPS,
-    Level.V0_9_0: _OFFSETS_0_9,
-    Level.V0_10_2: _OFFSETS_0_9 | _TOO_FEW,
-}
-_CODES_OF_GROUP_RECORDS: Final[dict[Level, dict[int, int]]] = {
-    Level.V0_8_2: CODES_OF_GROUPS,
-    Level.V0_9_0: _GROUP_0_9,
-    Level.V0_10_2: _GROUP_0_9 | _TOO_FEW,
-}
+_CODES_OF_OFFSETS: Final[ByLevel[dict[int, int]]] = ByLevel(
+    {
+        Level.V0_8_2: CODES_OF_GROUPS,
+        Level.V0_9_0: _OFFSETS_0_9,
+        Level.V0_10_2: _OFFSETS_0_9 | _TOO_FEW,
+    }
+)
+_CODES_OF_GROUP_RECORDS: Final[ByLevel[dict[int, int]]] = ByLevel(
+    {
+        Level.V0_8_2: CODES_OF_GROUPS,
+        Level.V0_9_0: _GROUP_0_9,
+        Level.V0_10_2: _GROUP_0_9 | _TOO_FEW,
+    }
+)
 
 
 def code_of_commit(code: int, level: Level) -> int:

@@ -12,7 +12,7 @@ kafka.server.BrokerMetadataCheckpoint 0.9.0.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from kafka08.broker.settings.config import BrokerConfig
 from kafka08.broker.settings.config_keys import NO_BROKER_ID
 from kafka08.config import parse_properties
 from kafka08.errors import ConfigError
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 from kafka08.log.files import exists, read_file, rename, storage_errors, sync_directory
 from kafka08.runtime import Disk, OpenMode
 
@@ -108,8 +108,9 @@ def render(broker_id: int, now: datetime) -> str:
     return f"#\n#{date}\nbroker.id={broker_id}\nversion={VERSION}\n"
 
 
-CLAIM_BROKER_ID: Final[Mapping[Level, ClaimBrokerId]] = {
-    Level.V0_8_2: configured_broker_id,
-    Level.V0_9_0: claim_broker_id,
-    Level.V0_10_2: claim_broker_id,
-}
+CLAIM_BROKER_ID: Final[ByLevel[ClaimBrokerId]] = ByLevel(
+    {
+        Level.V0_8_2: configured_broker_id,
+        Level.V0_9_0: claim_broker_id,
+    }
+)

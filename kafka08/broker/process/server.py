@@ -54,14 +54,14 @@ from kafka08.broker.topics.topic_creator import TopicCreator
 from kafka08.broker.topics.topic_waits import TopicWaits
 from kafka08.config import LONG_MAX
 from kafka08.errors import Closed, ConfigError, KafkaError
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
 from kafka08.metrics import Family, Pauses
 from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server import SocketServer
 from kafka08.network.server_connection import RequestHandler
-from kafka08.protocol.served import SERVED
+from kafka08.protocol.served import SERVED, missing_at
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
 from kafka08.runtime.cluster_id import new_cluster_id
 from kafka08.runtime.listen_errors import listen_error_text
@@ -76,7 +76,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 INITIAL_TASK_DELAY_S: Final = 30.0
 """The delay between the start and the first of the periodic tasks for logs: retention, flushes and
 checkpoints of recovery points. Source: LogManager.InitialTaskDelayMs."""
-ISR_CHECKS: Final = {Level.V0_8_2: 1, Level.V0_9_0: 1, Level.V0_10_2: 2}
+ISR_CHECKS: Final = ByLevel({Level.V0_8_2: 1, Level.V0_10_2: 2})
 """How many checks for lagging followers there are per replica.lag.time.max.ms."""
 
 
@@ -130,6 +130,13 @@ class KafkaServer:
     def startup(self) -> None:
         """Start. Switches. After an error it stops the started parts and raises: ConfigError,
         StorageError, CorruptLog, ZooKeeperError (BrokerIdTaken), OSError."""
+        if missing := missing_at(self.config.level):
+            logger.warning(
+                "%sapi.level %s is incomplete. Logs are in the format of 0.10.2. Not served: %s",
+                self._ident,
+                self.config.level,
+                missing,
+            )
         self._log("starting")
         try:
             self._start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kafka08.errors import StaleControllerEpoch, StaleLeaderEpoch, UnknownTopicOrPartition
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 
 
 class LeaderAndIsrCodes(NamedTuple):
@@ -22,8 +22,10 @@ class LeaderAndIsrCodes(NamedTuple):
     no_replica: int | None
 
 
-LEADER_AND_ISR_CODES: Final = {
-    Level.V0_8_2: LeaderAndIsrCodes(StaleLeaderEpoch.code, None),
-    Level.V0_9_0: LeaderAndIsrCodes(StaleLeaderEpoch.code, UnknownTopicOrPartition.code),
-    Level.V0_10_2: LeaderAndIsrCodes(StaleControllerEpoch.code, UnknownTopicOrPartition.code),
-}
+LEADER_AND_ISR_CODES: Final = ByLevel(
+    {
+        Level.V0_8_2: LeaderAndIsrCodes(StaleLeaderEpoch.code, None),
+        Level.V0_9_0: LeaderAndIsrCodes(StaleLeaderEpoch.code, UnknownTopicOrPartition.code),
+        Level.V0_10_2: LeaderAndIsrCodes(StaleControllerEpoch.code, UnknownTopicOrPartition.code),
+    }
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka08 import profile
-from kafka08.broker.settings.keys_0_9 import V0_9_0, V0_10_2, KeysSince0_9
+from kafka08.broker.settings.keys_0_9 import V0_9_0, V0_10_2, V0_11_0, KeysSince0_9
 from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, key
 from kafka08.kernel.types import MIN_MESSAGE_BYTES
 from kafka08.safety import ALLOW_DOC
@@ -205,7 +205,9 @@ class BrokerKeys(KeysSince0_9):
         doc="safe: no unclean elections, acks=-1 needs two in-sync replicas.",
     )
     unclean_leader_election_enable: bool = key(
-        True, doc="Whether a replica that is not in sync may lead when no other is left."
+        True,
+        later={V0_11_0: {"default": False}},
+        doc="Whether a replica that is not in sync may lead when no other is left.",
     )
     replica_lag_time_max_ms: int = key(
         10_000, low=1, high=LONG_MAX, doc="Silence after which a follower leaves the ISR."

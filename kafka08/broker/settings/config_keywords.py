@@ -27,10 +27,23 @@ class BrokerConfigKeywords(TypedDict, total=False):
     log_message_timestamp_difference_max_ms: int
     log_cleaner_min_compaction_lag_ms: int
     create_topic_policy_class_name: str | None
+    alter_config_policy_class_name: str | None
+    log_flush_start_offset_checkpoint_interval_ms: int
+    delete_records_purgatory_purge_interval_requests: int
     replica_fetch_backoff_ms: int
     replica_fetch_response_max_bytes: int
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    transactional_id_expiration_ms: int
+    transaction_max_timeout_ms: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_load_buffer_size: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_segment_bytes: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
     quota_producer_default: int
     quota_consumer_default: int
     quota_window_num: int

@@ -1,7 +1,7 @@
-"""KeysSince0_9: the keys of a server.properties that 0.9 and 0.10 added.
+"""KeysSince0_9: the keys of a server.properties that 0.9, 0.10 and 0.11 added.
 
 Below its level a key is unknown, as to a broker of that release; its attribute then has the
-default. Source: kafka.server.KafkaConfig 0.9.0.1 and 0.10.2.2.
+default. Source: kafka.server.KafkaConfig 0.9.0.1, 0.10.2.2 and 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from kafka08.protocol_version import LATEST, ProtocolVersion
 from kafka08.structs import PLAINTEXT
 from kafka08.topic_config import CODECS, TIMESTAMP_TYPES
 
-V0_9_0, V0_10_2 = Level.V0_9_0, Level.V0_10_2
+V0_9_0, V0_10_2, V0_11_0 = Level.V0_9_0, Level.V0_10_2, Level.V0_11_0
 NO_QUOTAS: Final = "There are no quotas."
 NO_SSL: Final = "There are PLAINTEXT listeners only."
 NO_METRICS: Final = "There are no metrics reporters."
+NO_TRANSACTIONS: Final = "There are no transactions yet."
+NO_JAVA: Final = "Java classes cannot be loaded."
 
 
 SPELLINGS: Final = {"compression.type": str.lower, "security.inter.broker.protocol": str.upper}
@@ -56,13 +58,13 @@ class KeysSince0_9(Config):
     inter_broker_protocol_version: str = key(
         str(ProtocolVersion.V0_8_2),
         since=V0_9_0,
-        later={level: _latest(level) for level in (V0_9_0, V0_10_2)},
+        later={level: _latest(level) for level in (V0_9_0, V0_10_2, V0_11_0)},
         doc="Protocol between brokers: that of the oldest broker in the cluster.",
     )
     log_message_format_version: str = key(
         str(ProtocolVersion.V0_8_2),
         since=V0_10_2,
-        later={V0_10_2: _latest(V0_10_2)},
+        later={level: _latest(level) for level in (V0_10_2, V0_11_0)},
         doc="The message format of logs; at most inter.broker.protocol.version.",
     )
 
@@ -133,8 +135,13 @@ class KeysSince0_9(Config):
         since=V0_10_2,
         doc="Age below which a message is not compacted.",
     )
-    create_topic_policy_class_name: str | None = key(
-        None, effect=False, since=V0_10_2, doc="Java classes cannot be loaded."
+    create_topic_policy_class_name: str | None = key(None, effect=False, since=V0_10_2, doc=NO_JAVA)
+    alter_config_policy_class_name: str | None = key(None, effect=False, since=V0_11_0, doc=NO_JAVA)
+    log_flush_start_offset_checkpoint_interval_ms: int = key(
+        60_000, low=0, effect=False, since=V0_11_0, doc="There is no DeleteRecords yet."
+    )
+    delete_records_purgatory_purge_interval_requests: int = key(
+        1, effect=False, since=V0_11_0, doc="Completed operations leave the purgatory at once."
     )
 
     # Replication
@@ -154,6 +161,43 @@ class KeysSince0_9(Config):
         since=V0_9_0,
         later={V0_10_2: {"default": 300_000}},
         doc="Longest session timeout that a member may request.",
+    )
+
+    group_initial_rebalance_delay_ms: int = key(
+        0,
+        effect=False,
+        since=V0_11_0,
+        later={V0_11_0: {"default": 3000}},
+        doc="How long the first rebalance of a new group waits for more members.",
+    )
+
+    # Transactions
+    transactional_id_expiration_ms: int = key(
+        604_800_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_max_timeout_ms: int = key(
+        900_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_state_log_min_isr: int = key(
+        2, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_state_log_load_buffer_size: int = key(
+        5 << 20, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_state_log_replication_factor: int = key(
+        3, low=1, high=32767, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_state_log_num_partitions: int = key(
+        50, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_state_log_segment_bytes: int = key(
+        104_857_600, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = key(
+        60_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = key(
+        3_600_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
     )
 
     # Quotas

@@ -16,7 +16,7 @@ from typing import Final
 from kafka08.assignment import NO_RACKS, assign_replicas, racks_if_all_known
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import InvalidTopic, NodeExists, UnknownError
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 from kafka08.profile import topic_overrides
 from kafka08.protocol.types import NULL_NAME
 from kafka08.runtime import BrokerRuntime
@@ -25,11 +25,13 @@ from kafka08.topic_name import colliding, fault_of, max_length_at
 from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
 
-OFFSETS_COMPRESSION: Final[Mapping[Level, Mapping[str, str]]] = {
-    Level.V0_8_2: {},
-    Level.V0_9_0: {"compression.type": "uncompressed"},
-    Level.V0_10_2: {"compression.type": "producer"},
-}
+OFFSETS_COMPRESSION: Final[ByLevel[Mapping[str, str]]] = ByLevel(
+    {
+        Level.V0_8_2: {},
+        Level.V0_9_0: {"compression.type": "uncompressed"},
+        Level.V0_10_2: {"compression.type": "producer"},
+    }
+)
 """Overrides of the offsets topic that a level adds. Source:
 GroupCoordinator.offsetsTopicConfigs 0.9.0.1 and 0.10.2.2."""
 

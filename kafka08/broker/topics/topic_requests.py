@@ -42,6 +42,10 @@ REQUEST_PARTITIONS_MAX: Final = 100_000
 """The most partitions of all topics of a request together: each takes 20 bytes."""
 
 
+class NullValue(UnknownError):
+    """A configuration value is null; the response of 0.11.0.3 has no text for it."""
+
+
 class KnownTopics:
     """The existing topics, with those that this request has created since."""
 
@@ -81,8 +85,13 @@ class PartitionBudget:
 
 
 def overrides_of(wanted: NewTopic) -> dict[str, str]:
-    """The topic's configuration. InvalidConfig for an unknown name; UnknownError for a value."""
-    overrides = {entry.key: entry.value for entry in wanted.configs}
+    """The topic's configuration. InvalidConfig for an unknown name; UnknownError for a value, of
+    which NullValue has no text."""
+    overrides: dict[str, str] = {}
+    for entry in wanted.configs:
+        if entry.value is None:
+            raise NullValue(f"the value of {entry.key} is null")
+        overrides[entry.key] = entry.value
     for name in overrides:
         if name not in KEYS_AT[LEVEL]:
             raise InvalidConfig(f"Unknown Log configuration {name}.")

@@ -16,6 +16,7 @@ from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.topics.topic_requests import (
     KnownTopics,
+    NullValue,
     PartitionBudget,
     assignment_of,
     check_assignment,
@@ -85,6 +86,8 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
             )
             text = error.detail if isinstance(error, ApiError) else str(error)
             results[topic] = refused(topic, code_of(error), text, text_bytes)
+            if isinstance(error, NullValue):
+                results[topic].message = None
         else:
             results[topic] = CreateTopicResult(topic, 0)
             if not request.validate_only:

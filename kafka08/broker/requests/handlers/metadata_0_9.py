@@ -1,8 +1,9 @@
-"""Metadata from 0.9 on: each topic succeeds or fails by itself; 0.10 adds versions 1 and 2.
+"""Metadata from 0.9 on: each topic succeeds or fails by itself; 0.10 and 0.11 add versions.
 
 An illegal name is 17 for its topic only, and so are other errors of a creation (38 at 0.10.2 for
 too few brokers). From version 1 on, null means all topics and an empty list none, and dead replicas
-stay listed without an error. Source: KafkaApis.handleTopicMetadataRequest 0.9.0.1, 0.10.2.2.
+stay listed without an error. Version 4 may forbid the creation of topics, except of internal ones.
+Source: KafkaApis.handleTopicMetadataRequest 0.9.0.1, 0.10.2.2, 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ def handle(
     cache = broker.metadata_cache
     topics = sorted(cache.topics) if request.topics is None else [*dict.fromkeys(request.topics)]
     unknown = [topic for topic in topics if topic not in cache]
-    to_create = [topic for topic in unknown if broker.topics.creates(topic)]
+    may_create = request.allow_auto_topic_creation
+    to_create = [
+        topic
+        for topic in unknown
+        if broker.topics.creates(topic) and (may_create or topic in INTERNAL_TOPICS)
+    ]
     is_large = len(unknown) > PARTITIONS_AT_ONCE
     if not to_create and not is_large:
         made = response(broker, request, topics, {})

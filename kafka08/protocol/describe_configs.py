@@ -1,0 +1,77 @@
+"""DescribeConfigs (key 32): the configuration of topics, or of the broker itself.
+
+Error codes, one for each resource: 17, 42. Source: kafka.server.AdminManager.describeConfigs
+0.11.0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kafka08.levels import Level
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import (
+    Boolean,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+)
+
+TOPIC: Final = 2
+BROKER: Final = 4
+RESOURCE_TYPES: Final = {1: "ANY", TOPIC: "TOPIC", 3: "GROUP", BROKER: "BROKER"}
+"""Number of a resource type → its name; any other is UNKNOWN (also in AlterConfigs)."""
+
+
+@dataclass(slots=True)
+class DescribedResource:
+    resource_type: Int8
+    resource_name: String
+    """A topic, or the id of the broker that gets the request."""
+    names: list[String] | None
+    """The keys; None: all."""
+
+
+@dataclass(slots=True)
+class DescribedConfig:
+    key: String
+    value: NullableString
+    """None for a password."""
+    is_read_only: Boolean
+    is_default: Boolean
+    """Whether the topic, or the broker's file, does not set it."""
+    is_sensitive: Boolean
+
+
+@dataclass(slots=True)
+class DescribedConfigs:
+    error_code: Int16
+    message: NullableString
+    resource_type: Int8
+    resource_name: String
+    configs: list[DescribedConfig]
+
+
+@dataclass(slots=True)
+class DescribeConfigsResponse(Response):
+    throttle_ms: Int32
+    resources: list[DescribedConfigs]
+
+
+@dataclass(slots=True)
+class DescribeConfigsRequest(Request):
+    resources: list[DescribedResource]
+
+
+API = Api(
+    32,
+    "DescribeConfigs",
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    (ApiVersion(0, DescribeConfigsRequest, DescribeConfigsResponse, since=Level.V0_11_0),),
+)

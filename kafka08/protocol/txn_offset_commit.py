@@ -1,0 +1,59 @@
+"""TxnOffsetCommit (key 28): a producer stores a group's offsets as part of its transaction.
+
+They count once the transaction is committed. Error codes, one for each partition: 3, 12, 14, 15,
+16, 47. Source: kafka.server.KafkaApis.handleTxnOffsetCommitRequest 0.11.0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.levels import Level
+from kafka08.protocol.add_partitions_to_txn import TxnTopicResult
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    Request,
+    Response,
+    String,
+)
+
+
+@dataclass(slots=True)
+class TxnOffset:
+    partition: Int32
+    offset: Int64
+    metadata: NullableString
+
+
+@dataclass(slots=True)
+class TxnOffsetTopic:
+    topic: String
+    partitions: list[TxnOffset]
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitResponse(Response):
+    throttle_ms: Int32
+    topics: list[TxnTopicResult]
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitRequest(Request):
+    transactional_id: String
+    group: String
+    producer_id: Int64
+    producer_epoch: Int16
+    topics: list[TxnOffsetTopic]
+
+
+API = Api(
+    28,
+    "TxnOffsetCommit",
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    (ApiVersion(0, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=Level.V0_11_0),),
+)
