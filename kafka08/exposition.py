@@ -97,7 +97,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def _escaped_label(text: str) -> str:
     return _escaped(text).replace('"', r"\"") if _TO_ESCAPE.search(text) else text
 

@@ -11,7 +11,7 @@ not expire. Sources: kafka.client.ClientUtils, kafka.producer.BrokerPartitionInf
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from math import inf
@@ -177,6 +177,11 @@ class ClusterClient(ProcessBound):
         with self._lock:
             self._metadata = self._metadata.updated(response, all_topics=not wanted)
             return self._metadata
+
+    def forget_others(self, topics: Collection[str]) -> None:
+        """Forget all topics but these until they are requested again."""
+        with self._lock:
+            self._metadata = self._metadata.limited_to(topics)
 
     def known(self, topics: Iterable[str]) -> ClusterMetadata:
         """Metadata that includes `topics`; sends a request only for those never requested."""

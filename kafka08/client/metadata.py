@@ -6,9 +6,10 @@ Source: kafka.producer.BrokerPartitionInfo 0.8.2.2.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Final
 
 from kafka08.errors import (
     ApiError,
@@ -20,6 +21,11 @@ from kafka08.errors import (
 from kafka08.listing import counted
 from kafka08.protocol.metadata import MetadataResponse, TopicMetadata
 from kafka08.structs import NO_LEADER, Broker, TopicPartition
+
+TOPIC_EXPIRY_S: Final = 300.0
+"""A topic that got no record for so long is forgotten by producers: to name it in a metadata
+request would have brokers create it if it was deleted. Source: Metadata.TOPIC_EXPIRY_MS
+0.10.2.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,11 @@ class ClusterMetadata:
         for topic in response.topics:
             topics[topic.topic] = _topic_info(topic, self.topics.get(topic.topic))
         return ClusterMetadata(brokers or self.brokers, topics)
+
+    def limited_to(self, topics: Collection[str]) -> ClusterMetadata:
+        """This metadata without other topics than these."""
+        kept = {topic: info for topic, info in self.topics.items() if topic in topics}
+        return ClusterMetadata(self.brokers, kept)
 
     def knows(self, topic: str) -> bool:
         """Whether the partitions of `topic` are known."""

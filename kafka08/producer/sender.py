@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from kafka08.client.metadata import TOPIC_EXPIRY_S
 from kafka08.client.requests import produce_request, produce_results, produce_version
 from kafka08.client.retry import may_be_stored_later, needs_metadata
 from kafka08.errors import (
@@ -54,9 +55,6 @@ logger = logging.getLogger(__name__)
 Batches = dict[TopicPartition, list[RecordBatch]]
 """The content of one request: the batches of each partition, in order."""
 METADATA_TIMEOUT_S: Final = 10.0
-TOPIC_EXPIRY_S: Final = 300.0
-"""A topic that got no record for so long is forgotten: to name it in a metadata request would have
-brokers create it if it was deleted. Source: Metadata.TOPIC_EXPIRY_MS 0.10.2.2."""
 GIVE_UP_S: Final = 1.0
 """How long a close waits for a sender that gives up."""
 

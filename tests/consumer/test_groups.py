@@ -449,6 +449,22 @@ def test_shutdown_is_bounded_when_zookeeper_is_gone() -> None:
         assert time.monotonic() - started < 20
 
 
+def test_a_deleted_topic_is_forgotten(cluster: PaperCluster, member: MakeMember) -> None:
+    """Of topics that come and go a member keeps only when each was made: a program that reads them
+    for months would grow."""
+    a = member("a")
+    a.create_message_streams_by_filter(Whitelist("t.*"))
+    store, registry = a._member._storage._zookeeper, a._member._rebalancer._registry  # type: ignore[union-attr]
+    for topic in ("t1", "t2"):
+        cluster.create_topic(topic, 2)
+        a_topic = {topic}
+        until(lambda: settled(a) and {tp.topic for tp in owned(a)} == a_topic)  # noqa: B023
+        assert {tp.topic for tp in store._checkpointed} == registry._parents == {topic}
+        cluster.delete_topic(topic)
+        until(lambda: settled(a) and not owned(a))
+        until(lambda: not (store._checkpointed or store._existing or registry._parents))
+
+
 @pytest.mark.parametrize("read", [iter, lambda stream: stream.batches()], ids=["loop", "batches"])
 def test_a_dropped_connector_leaves_the_group_after_a_warning(
     cluster: PaperCluster, read: Callable[[Any], object]

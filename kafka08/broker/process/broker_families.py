@@ -51,6 +51,8 @@ TRAFFIC_METERS: Final = (
     ("failedfetchrequests", "Those that this broker failed to read."),
 )
 """Names and descriptions of the fields of Traffic, in their order."""
+SPARE_LABELS: Final = 1000
+"""Of former partitions so many labels may stay in any case."""
 PURGATORY_SAYS: Final = "Requests that wait for something to happen to their partitions."
 SESSION_METERS: Final[Mapping[str, tuple[SessionEvent, ...]]] = {
     "zookeeperdisconnects": (SessionEvent.SUSPENDED,),
@@ -313,6 +315,7 @@ def of_logs(logs: Sequence[Log], pauses: Pauses) -> Iterator[Family]:
         ("logendoffset", "The next offset to be written.", lambda log: log.log_end_offset),
         ("numlogsegments", "Segments of a log.", lambda log: log.segment_count),
     )
+    forget_labels(len(logs))
     labelled = [(labels_of(log.topic_partition), log) for log in logs]
     pauses.after(len(labelled))
     for name, says, value in rows:
@@ -340,3 +343,11 @@ def labels_of(tp: TopicPartition, client_id: str | None = None) -> Labels:
 @lru_cache(maxsize=100_000)
 def labels_of_topic(topic: str) -> Labels:
     return Labels(topic=topic)
+
+
+def forget_labels(partitions: int) -> None:
+    """Begin again with the labels if most are of former partitions of this broker, which has
+    `partitions` now: each is used with and without a fetcher."""
+    for cache in (labels_of, labels_of_topic):
+        if cache.cache_info().currsize > 4 * partitions + SPARE_LABELS:
+            cache.cache_clear()

@@ -89,6 +89,10 @@ class MemberStorage:
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._stores[self._storage].commit(offsets)
 
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """The member has released these."""
+        self._zookeeper.forget(partitions)
+
     def begin_session(self) -> None:
         """Called when the member has registered and owns nothing yet. The migration lists the
         members after it has written an order, so from now on it waits for this member."""

@@ -95,6 +95,12 @@ class ZooKeeperOffsetStore:
         """Treat these positions as written, wherever they come from."""
         self._checkpointed.update(offsets)
 
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Keep nothing about these: the member has released them, perhaps for good."""
+        self._existing.difference_update(partitions)
+        for tp in partitions:
+            self._checkpointed.pop(tp, None)
+
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Raises SessionLost if the id znode is gone or the outcome is unknown."""
         moved = {

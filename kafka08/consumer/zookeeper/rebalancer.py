@@ -110,7 +110,8 @@ class Rebalancer:
         self._session_id: int | None = None
         """The session of the member's registration and of the partitions that it owns."""
         self._created: dict[str, int] = {}
-        """topic → the transaction that made it, as of the last rebalance with it."""
+        """topic → the transaction that made it, as of the last rebalance with it. Also of deleted
+        topics: what is committed for one that is made again is of the former one."""
         self._first = runtime.event()
         self._task: Task | None = None
 
@@ -238,6 +239,7 @@ class Rebalancer:
                     self._ownership.give_up(going, commit=commits, on_revoked=told)
             # Only now: once the znode is gone another member reads on from what was committed.
             self._registry.release(todo.release)
+            self._store.forget(todo.release)
         if todo.claim:
             self._claim(todo.claim, anew)
         # Last: after a failed attempt, the next one must still start these topics over.

@@ -141,6 +141,7 @@ class GroupRegistry:
         elif not all(member.is_static for member in members.values()):
             topics = tuple(self._zk.children_or_empty(paths.BROKER_TOPICS))
         found = self._own_topics(own.topics(topics))
+        self._parents.intersection_update(found)
         return GroupView(
             members,
             topics,

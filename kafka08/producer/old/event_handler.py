@@ -15,7 +15,7 @@ from itertools import repeat
 
 from kafka08 import kernel
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.metadata import ClusterMetadata
+from kafka08.client.metadata import TOPIC_EXPIRY_S, ClusterMetadata
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import may_be_stored_later
 from kafka08.clock import Clock
@@ -73,6 +73,9 @@ class EventHandler:
         self._stale: set[str] = set()
         """Those of the last failed tries: their leaders are looked up again before the next one."""
         self._refreshed: float | None = None
+        self._used: set[str] = set()
+        """Those sent to since the others were forgotten."""
+        self._forgot = clock.monotonic()
 
     def handle(self, messages: Sequence[KeyedMessage]) -> None:
         """Send all of `messages`, with up to message.send.max.retries retries for failed ones.
@@ -162,17 +165,24 @@ class EventHandler:
     def _refresh_if_due(self, outstanding: Encoded) -> None:
         topics = outstanding.distinct_topics()
         self._topics |= topics
+        self._used |= topics
+        now = self._clock.monotonic()
         if stale := self._stale & topics:
             self._stale -= stale
             self._refresh(stale)
         interval_ms = self._config.topic_metadata_refresh_interval_ms
-        now = self._clock.monotonic()
         if self._refreshed is None:
             self._refreshed = now
         elif 0 <= interval_ms < (now - self._refreshed) * 1000:
             self._refreshed = now
             self._refresh(self._topics)
             self._topics.clear()
+        if now - self._forgot > TOPIC_EXPIRY_S:
+            self._forgot = now
+            self._stale &= self._used
+            self._cluster.forget_others(self._used)
+            self._stats.forget_others(self._used)
+            self._used = set(topics)
 
     def _refresh(self, topics: Iterable[str]) -> None:
         """A failure is only logged: old metadata may still do, and the next attempt will tell."""

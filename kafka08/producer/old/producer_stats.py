@@ -7,7 +7,7 @@ ProducerStats and ProducerRequestStats 0.8.2.2.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from kafka08.client.yammer_metrics import RequestMetrics, Values, meter_values
@@ -89,6 +89,11 @@ class ProducerStats:
     def failed(self) -> None:
         """Some of a batch was given up."""
         self._failed_sends.add(1, self.now())
+
+    def forget_others(self, topics: Collection[str]) -> None:
+        """All but these have no counts of their own until they are used again."""
+        for topic in [topic for topic in list(self._topics) if topic not in topics]:
+            self._topics.pop(topic, None)
 
     def _of(self, topic: str) -> tuple[TopicStats, TopicStats]:
         return self._all, self._topics.setdefault(topic, TopicStats())

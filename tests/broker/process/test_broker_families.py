@@ -5,7 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kafka08.broker.process.broker_families import of_traffic
+from kafka08.broker.process.broker_families import (
+    SPARE_LABELS,
+    labels_of,
+    labels_of_topic,
+    of_logs,
+    of_traffic,
+)
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replica.traffic import Traffic
 from kafka08.exposition import text_of
@@ -55,3 +61,17 @@ def test_other_tasks_run_while_thousands_of_topics_are_exported() -> None:
             written += len(found.values)
             longest = max(longest, written)
     assert SAMPLES_PER_TURN <= longest <= 2 * SAMPLES_PER_TURN
+
+
+def test_labels_of_former_partitions_are_let_go() -> None:
+    """They are kept from scrape to scrape for the partitions that there are; topics that come and
+    go would leave theirs for ever."""
+    for topic in range(SPARE_LABELS + 100):
+        labels_of(TopicPartition(f"former{topic}", 0))
+        labels_of_topic(f"former{topic}")
+    list(of_logs([], Pauses(lambda: None)))
+    kept = [cache.cache_info().currsize for cache in (labels_of, labels_of_topic)]
+    assert kept == [0, 0]
+    labels_of(TopicPartition("t", 0))
+    list(of_logs([], Pauses(lambda: None)))
+    assert labels_of.cache_info().currsize == 1

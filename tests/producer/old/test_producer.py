@@ -281,6 +281,21 @@ def test_topics_that_are_not_used_any_more_are_not_refreshed(cluster: FakeCluste
     assert first == refreshes[0]
 
 
+def test_an_idle_topic_is_forgotten(cluster: FakeCluster) -> None:
+    """As a KafkaProducer does it: a producer for topics that come and go would grow for ever. A
+    later message works as the first did."""
+    producer = producer_on(cluster)
+    handler: Any = producer._handler
+    producer.send([KeyedMessage("t", b"a", key=0), KeyedMessage("u", b"a")])
+    for expected in ({"t", "u"}, {"u"}):
+        cluster.clock.advance(301)
+        producer.send(KeyedMessage("u", b"b"))
+        assert handler._cluster.metadata.topics.keys() == expected
+        assert handler._stats._topics.keys() == expected
+    producer.send(KeyedMessage("t", b"c", key=0))
+    assert [value for _, value in cluster.messages(T0)] == [b"a", b"c"]
+
+
 @pytest.mark.parametrize("retries", [0, 1])
 def test_a_leader_that_moved_is_looked_up_by_the_next_call(
     cluster: FakeCluster, retries: int
