@@ -111,7 +111,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker.topics",
     },
     "client": {"protocol", "network.connection"},
-    "producer": CLIENT_SIDE | {"producer.old"},
+    "producer": CLIENT_SIDE | {"network.session", "producer.old"},
     "producer.old": set(),
     "consumer": CLIENT_SIDE | {"consumer.fetching", "zk"},
     "consumer.fetching": set(),

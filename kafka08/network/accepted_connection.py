@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import ProtocolError
@@ -52,7 +53,7 @@ class AcceptedConnection(ServerConnection):
         super().__init__(
             f"{self.host}:{address[1]}",
             FrameReader(server.request_bytes_max, server.buffers),
-            server.handlers,
+            chain(server.handshake(), server.handlers) if server.handshake else server.handlers,
         )
         self.last_read = server.runtime.monotonic()
         self.scheduled = False

@@ -1,21 +1,18 @@
-"""Connection: a client's connection to a broker; sends requests and reads responses in order.
+"""Connection: a client's connection to a broker, for threads and greenlets, which it blocks.
 
-A broker of 0.8 handles the requests of a connection strictly one after the other, so `write` may
-be called several times before the first `read_response`: the next fetch is in flight while the last
-one is processed. `send` does both. After an I/O error, a timeout or an unexpected response the
-position in the stream is unknown, so the connection closes itself; the next `write` opens a new
-one. Source: kafka.network.BlockingChannel 0.8.2.2.
+`write` may be called several times before the first `read_response`: the next fetch is in flight
+while the last one is processed. `send` does both. After an I/O error, a timeout or an unexpected
+response the position in the stream is unknown, so the connection closes itself; the next `write`
+opens a new one. Source: kafka.network.BlockingChannel 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from contextlib import suppress
 from math import inf
 from typing import Final
 
-from kafka08.config import INT_MAX
 from kafka08.errors import (
     ConnectionFailed,
     KafkaError,
@@ -24,12 +21,12 @@ from kafka08.errors import (
     RequestTimeout,
 )
 from kafka08.lifecycle import Closeable
+from kafka08.network.session import InFlightRequest, Session
 from kafka08.protocol import codec, growing_buffer
 from kafka08.protocol.frame import SIZE, frame_size
-from kafka08.protocol.negotiation import Negotiation
 from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.types import Buffer, Request, Response
-from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.waiting import give_up_at, is_announced, waiting_for
@@ -82,21 +79,16 @@ class Connection(Closeable):
         self.host = host
         self.port = port
         self._server = f"broker {host}:{port}"
-        self.client_id = client_id
         self.timeout_ms = timeout_ms
         self._connect_timeout_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
         self._receive_buffer = receive_buffer
         self._send_buffer = send_buffer
         self._max_response_bytes = max_response_bytes
-        self._negotiates = negotiates
-        self._accepts_0_8 = accepts_0_8
-        self.versions = OF_0_8
         self.runtime = runtime
+        self._session = Session(client_id, asks_versions=negotiates, accepts_0_8=accepts_0_8)
         self._stream: Stream | None = None
         self._aborts = 0
-        self._next_correlation_id = 0
-        self._in_flight: deque[tuple[int, type[Request], int]] = deque()
-        """Correlation id, class and version of each request in flight."""
+        self.take_correlation_id = self._session.take_correlation_id
         self.sent_unconfirmed = False
         """A request without a response (acks 0) was sent since the connection was opened. The only
         sign of its failure is that the broker closes the connection."""
@@ -115,18 +107,44 @@ class Connection(Closeable):
     @property
     def in_flight(self) -> int:
         """The number of responses still to be read."""
-        return len(self._in_flight)
+        return len(self._session.in_flight)
+
+    @property
+    def client_id(self) -> str | None:
+        return self._session.client_id
+
+    @property
+    def versions(self) -> VersionRanges:
+        """The versions that the broker serves, once it is open; those of 0.8 if it is not asked."""
+        return self._session.versions
 
     def open(self) -> None:
         """Connect now, if it is not open. ConnectionFailed if that fails or takes too long, or if
-        `abort` was called meanwhile."""
+        `abort` was called meanwhile. NoApiVersions from a broker of 0.8 that is asked for them."""
         if self._stream is not None:
             return
-        self._connect()
-        if self._negotiates:
-            self.versions = self._ask_versions()
+        stream, session = self._connect(), self._session
+        try:
+            data = session.begin()
+            while session.is_opening:
+                timeout_ms = self._limited_ms(self.timeout_ms)
+                if data:
+                    stream.settimeout(timeout_ms / 1000)
+                    stream.sendall(data)
+                data = session.advance(self._receive_frame(timeout_ms))
+        except (OSError, KafkaError) as error:
+            is_of_0_8 = session.is_of_0_8 and not isinstance(error, TimeoutError | ProtocolError)
+            self.close()
+            if not is_of_0_8:
+                raise NoApiVersions(
+                    f"{self} did not return its API versions: {error}. Brokers from 0.9 on do"
+                ) from error
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
 
-    def _connect(self) -> None:
+    def _connect(self) -> Stream:
         aborts = self._aborts
         try:
             with waiting_for(self._server):
@@ -145,10 +163,11 @@ class Connection(Closeable):
         if self._aborts != aborts:
             self.close()
             raise ConnectionFailed(f"the connection to {self} was aborted while it was opened")
+        return stream
 
     def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
         """Write `request` and read its response; nothing else may be in flight."""
-        assert not self._in_flight, "send would read the response to an earlier request"
+        assert not self._session.in_flight, "send would read the response to an earlier request"
         self.write(request)
         return self.read_response(timeout_ms=timeout_ms)
 
@@ -160,12 +179,6 @@ class Connection(Closeable):
         self.write_frame(
             frame, correlation_id, type(request), version=request.version, has_response=has_response
         )
-
-    def take_correlation_id(self) -> int:
-        """The next correlation id, for a frame that the caller encodes."""
-        correlation_id = self._next_correlation_id
-        self._next_correlation_id = (correlation_id + 1) & INT_MAX
-        return correlation_id
 
     def write_frame(
         self,
@@ -186,19 +199,12 @@ class Connection(Closeable):
             if request_class in NEVER_LATE:
                 self._stream.drop_undelivered(True)
             self._stream.sendall(frame)
-        except TimeoutError as error:
-            self.close()
-            raise RequestTimeout(
-                f"{self} did not take a {request_class.__name__} within {timeout_ms} ms"
-            ) from error
-        except OSError as error:
-            self.close()
-            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self._lose(error, f"did not take a {request_class.__name__} within {timeout_ms} ms")
             raise
         if has_response:
-            self._in_flight.append((correlation_id, request_class, version))
+            sent = InFlightRequest(request_class, version, correlation_id)
+            self._session.in_flight.append(sent)
         else:
             self.sent_unconfirmed = True
 
@@ -211,19 +217,17 @@ class Connection(Closeable):
         room   memory of the caller for it, of which the response keeps views; then only one request
                may be in flight. A larger response, and without it each one, gets memory of its own
         """
-        _, request_class, version = self._in_flight[0]
+        assert self._session.in_flight, "nothing is in flight"
+        sent = self._session.in_flight[0]
         payload = self.read_payload(timeout_ms=timeout_ms, room=room)
-        return self.decode(request_class, payload, version)
+        return self.decode(sent.request, payload, sent.version)
 
     def decode(self, request_class: type[Request], payload: memoryview, version: int) -> Response:
         """Decodes a payload from `read_payload`. ProtocolError if it is malformed."""
         try:
             response: Response = codec.decode_response(request_class, payload, version)[1]
-        except ProtocolError as error:
-            self.close()
-            raise ProtocolError(f"from {self}: {error}") from error
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self._lose(error)
             raise
         return response
 
@@ -231,36 +235,22 @@ class Connection(Closeable):
         self, *, timeout_ms: int | None = None, room: memoryview | None = None
     ) -> memoryview:
         """`read_response` for callers that decode; the payload starts with the correlation id."""
-        assert self._in_flight, "nothing is in flight"
+        in_flight = self._session.in_flight
+        assert in_flight, "nothing is in flight"
         timeout_ms = self._limited_ms(self.timeout_ms if timeout_ms is None else timeout_ms)
-        correlation_id, request_class, _ = self._in_flight[0]
+        request_class = in_flight[0].request
         try:
             if is_announced():
                 with waiting_for(self._server):
                     payload = self._receive_frame(timeout_ms, room)
             else:
                 payload = self._receive_frame(timeout_ms, room)
-            response_id = codec.correlation_id_of(payload)
-            if response_id != correlation_id:
-                raise ProtocolError(
-                    f"response {response_id}, but the next one is to request {correlation_id}"
-                )
-        except TimeoutError as error:
-            self.close()
-            raise RequestTimeout(
-                f"{self} did not respond to a {request_class.__name__} within {timeout_ms} ms"
-            ) from error
-        except OSError as error:
-            self.close()
-            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
-        except ProtocolError as error:
-            self.close()
-            raise ProtocolError(f"from {self}: {error}") from error
-        except BaseException:
-            self.close()
+            self._session.answered(payload)
+        except BaseException as error:
+            name = request_class.__name__
+            self._lose(error, f"did not respond to a {name} within {timeout_ms} ms")
             raise
-        self._in_flight.popleft()
-        if request_class in NEVER_LATE and not self._in_flight:
+        if request_class in NEVER_LATE and not in_flight:
             assert self._stream is not None
             with suppress(OSError):  # macOS: the broker has closed it since
                 self._stream.drop_undelivered(False)
@@ -269,7 +259,7 @@ class Connection(Closeable):
     def awaits_response(self, seconds: float) -> bool:
         """Whether no byte of the response to the request in flight comes within `seconds`. A
         connection that was lost does not await it: `read_response` raises why."""
-        assert self._in_flight, "nothing is in flight"
+        assert self._session.in_flight, "nothing is in flight"
         assert self._stream is not None
         try:
             with waiting_for(self._server):
@@ -284,7 +274,7 @@ class Connection(Closeable):
     def is_stale(self) -> bool:
         """Whether an idle connection is unusable: the broker has closed it, or has sent bytes
         without a request. Never waits."""
-        assert not self._in_flight, "only an idle connection can be stale"
+        assert not self._session.in_flight, "only an idle connection can be stale"
         if self._stream is None:
             return False
         try:
@@ -310,34 +300,20 @@ class Connection(Closeable):
 
     def close(self) -> None:
         """Close, and forget the requests in flight. May be called again."""
-        self._in_flight.clear()
         stream, self._stream = self._stream, None
+        self._session.end()
         if stream is not None:
             stream.close()
 
-    def _ask_versions(self) -> VersionRanges:
-        """The broker's API versions; NoApiVersions from one of 0.8."""
-        first_id = self._next_correlation_id
-        ids = range(first_id, first_id + (3 if self._accepts_0_8 else 2))
-        negotiation = Negotiation([i & INT_MAX for i in ids], recognizes_0_8=self._accepts_0_8)
-        try:
-            for request in negotiation.requests:
-                self.write(request)
-            while negotiation.versions is None:
-                negotiation.take(self._receive_frame(self._limited_ms(self.timeout_ms)))
-        except (OSError, KafkaError) as error:
-            self.close()
-            if negotiation.is_of_0_8 and not isinstance(error, TimeoutError | ProtocolError):
-                self._connect()
-                return OF_0_8
-            raise NoApiVersions(
-                f"{self} did not return its API versions: {error}. Brokers from 0.9 on do"
-            ) from error
-        except BaseException:
-            self.close()
-            raise
-        self._in_flight.clear()
-        return negotiation.versions
+    def _lose(self, error: BaseException, late: str = "") -> None:
+        """Close after an error. Raises what it means to a client: `late` for a timeout."""
+        self.close()
+        if isinstance(error, TimeoutError):
+            raise RequestTimeout(f"{self} {late}") from error
+        if isinstance(error, OSError):
+            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
+        if isinstance(error, ProtocolError):
+            raise ProtocolError(f"from {self}: {error}") from error
 
     def _limited_ms(self, timeout_ms: int) -> int:
         """`timeout_ms`, or what is left until the deadline of `giving_up_at`; at least 1."""

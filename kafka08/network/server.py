@@ -45,6 +45,9 @@ class SocketServer:
     quotas              of the broker: a connection above the limit of its address is closed at once
     idle_ms             a connection that sends nothing for this time is closed
                         (connections.max.idle.ms); checked by `call_later`
+    handshake           makes the handlers of what a connection must send before its first request.
+                        Its iterator repeats a handler until that has what it wants (a turn without
+                        a frame uses one up), and ends when requests may follow
     """
 
     def __init__(
@@ -57,9 +60,11 @@ class SocketServer:
         call_later: CallLater,
         quotas: ConnectionQuotas,
         idle_ms: int,
+        handshake: Callable[[], RequestHandlers] | None = None,
     ) -> None:
         self.runtime = runtime
         self.handlers = handlers
+        self.handshake = handshake
         self.request_bytes_max = request_bytes_max
         self.buffers = BufferPool()
         self.port = listener.port

@@ -1,8 +1,7 @@
-"""BrokerChannel: one non-blocking connection of the sender to a broker.
+"""BrokerChannel: one non-blocking connection of the sender to a broker, for a poller.
 
-Responses arrive in the order of the requests. Any error closes the channel and returns its requests
-in flight to its owner, which fails them or sends them again. kafka08.protocol reads and writes
-frames; `NetworkClient` waits for sockets. Source:
+Any error closes the channel and returns its requests in flight to its owner, which fails them or
+sends them again. `NetworkClient` waits for streams. Source:
 org.apache.kafka.common.network.Selector 0.8.2.2.
 """
 
@@ -12,44 +11,24 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError
-from kafka08.protocol import codec
+from kafka08.network.session import InFlightRequest, Session
 from kafka08.protocol.frame import FrameReader
-from kafka08.protocol.negotiation import Negotiation
 from kafka08.protocol.types import Request, Response
-from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime, Connecting, Stream
 from kafka08.runtime.transport import Address
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
-NEGOTIATION_IDS: Final = range(3)
-"""Correlation ids of a negotiation, whose responses all come before the first request."""
 
 
 class State(Enum):
     CLOSED = "closed"
     CONNECTING = "connecting"
-    NEGOTIATING = "negotiating"
+    OPENING = "opening"
     OPEN = "open"
-
-
-@dataclass(slots=True, eq=False)
-class InFlightRequest:
-    """A request without a response yet. `context` belongs to the caller.
-
-    expects_response  False for a request without one (acks=0): it is done when it is written
-    deadline  monotonic seconds by which the response must have arrived
-    """
-
-    request: type[Request]
-    correlation_id: int
-    context: Any
-    deadline: float
-    expects_response: bool = True
-    version: int = 0
-    """Of the request."""
 
 
 @dataclass(slots=True)
@@ -66,12 +45,10 @@ OnResponse = Callable[[ClientResponse], object]
 class BrokerChannel:
     """A channel to one broker. `error` is why it is closed; None before it was first opened.
 
-    in_flight  requests without a response yet, oldest first
     retry_at   a closed channel is not opened again before this time (monotonic seconds)
     backoff_s  the last backoff in seconds; 0 since it was connected
     is_missed  whether it could not be opened since it was last open
     used_at    when it last sent or received something (monotonic seconds)
-    versions   what the broker serves, while the channel is open; OF_0_8 if it was not asked
     watched    its owner's: for what its poller waits, (read, write); None: it waits for nothing
     """
 
@@ -80,6 +57,7 @@ class BrokerChannel:
         address: Address,
         *,
         client_id: str,
+        negotiates: bool,
         send_buffer: int,
         receive_buffer: int,
         runtime: ClientRuntime,
@@ -87,23 +65,21 @@ class BrokerChannel:
         self.address = address
         self.state = State.CLOSED
         self.error: KafkaError | None = None
-        self.in_flight: deque[InFlightRequest] = deque()
         self.stream: Stream | None = None
         self.connect_by = 0.0
         self.retry_at = 0.0
         self.backoff_s = 0.0
         self.is_missed = False
         self.used_at = 0.0
-        self.versions: VersionRanges = OF_0_8
         self.watched: tuple[bool, bool] | None = None
-        self._client_id = client_id
+        self._session = Session(client_id, asks_versions=negotiates, accepts_0_8=True)
         self._send_buffer = send_buffer
         self._receive_buffer = receive_buffer
         self._runtime = runtime
         self._connecting: Connecting | None = None
-        self._negotiation: Negotiation | None = None
+        self._is_known_as_0_8 = False
         self._outbox: deque[tuple[bytes | memoryview, InFlightRequest | None]] = deque()
-        """Unwritten parts of frames, in order; None for the requests of a negotiation."""
+        """Unwritten parts of frames, in order; None for those that open the session."""
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
 
     def __str__(self) -> str:
@@ -116,21 +92,28 @@ class BrokerChannel:
 
     @property
     def is_opening(self) -> bool:
-        return self.state is State.CONNECTING or self.state is State.NEGOTIATING
+        return self.state is State.CONNECTING or self.state is State.OPENING
+
+    @property
+    def in_flight(self) -> deque[InFlightRequest]:
+        """Requests without a response yet, oldest first."""
+        return self._session.in_flight
+
+    @property
+    def versions(self) -> VersionRanges:
+        """The versions that the broker serves; OF_0_8 if it was not asked, or the channel is closed."""
+        return self._session.versions
 
     @property
     def is_of_0_8(self) -> bool:
         """Whether a broker that closes the connection now is of 0.8, for it was asked."""
-        return self._negotiation is not None and self._negotiation.is_of_0_8
+        return self._session.is_of_0_8
 
-    def open(self, *, negotiates: bool = False) -> None:
-        """Start to connect; `negotiates`: then ask the broker for its versions before it is open.
-        Only the name lookup may block. ConnectionFailed."""
+    def open(self, *, is_of_0_8: bool = False) -> None:
+        """Start to connect; a broker that `is_of_0_8` is not asked for its versions. Only the name
+        lookup may block. ConnectionFailed."""
         assert self.state is State.CLOSED
-        self.versions = OF_0_8
-        self._negotiation = (
-            Negotiation(NEGOTIATION_IDS, recognizes_0_8=True) if negotiates else None
-        )
+        self._is_known_as_0_8 = is_of_0_8
         try:
             self._connecting = self._runtime.start_connect(
                 self.address, receive_buffer=self._receive_buffer, send_buffer=self._send_buffer
@@ -149,36 +132,27 @@ class BrokerChannel:
         self.stream = self._connecting.stream
         if connected:
             self._connecting = None
-            if self._negotiation is None:
-                self._opened()
-            else:
-                self.state = State.NEGOTIATING
-                requests = zip(self._negotiation.requests, NEGOTIATION_IDS, strict=True)
-                for request, correlation_id in requests:
-                    frame = codec.encode_request(request, correlation_id, self._client_id)
-                    self._outbox.append((frame, None))
+            self.state = State.OPENING
+            self._continue_opening(b"" if self._is_known_as_0_8 else self._session.begin())
 
-    def _opened(self) -> None:
-        self.state = State.OPEN
-        self.backoff_s = 0.0
-        self.is_missed = False
+    def _continue_opening(self, data: bytes) -> None:
+        if data:
+            self._outbox.append((data, None))
+        if not self._session.is_opening:
+            self.state = State.OPEN
+            self.backoff_s = 0.0
+            self.is_missed = False
 
-    def _negotiate(self, negotiation: Negotiation, payload: memoryview) -> None:
-        try:
-            negotiation.take(payload)
-        except ProtocolError as error:
-            raise ProtocolError(f"from {self}: {error}") from error
-        if negotiation.versions is not None:
-            self.versions = negotiation.versions
-            self._negotiation = None
-            self._opened()
-
-    def send(self, request: Request, sent: InFlightRequest) -> None:
-        """Queue a request for `write`. ProtocolError for one that cannot be encoded; `sent` is not
-        in flight then."""
-        frame = codec.encode_request(request, sent.correlation_id, self._client_id)
-        self.in_flight.append(sent)
+    def send(
+        self, request: Request, context: object, deadline: float, *, expects_response: bool
+    ) -> InFlightRequest:
+        """Queue a request for `write`. ProtocolError for one that cannot be encoded; it is not in
+        flight then."""
+        frame = self._session.request(request)
+        sent = self._session.in_flight[-1]
+        sent.context, sent.deadline, sent.expects_response = context, deadline, expects_response
         self._outbox.append((frame, sent))
+        return sent
 
     def write(self, now: float, done: OnResponse) -> None:
         """Finish connecting, or write as much as the socket accepts; calls `done` for the requests
@@ -219,36 +193,24 @@ class BrokerChannel:
         if count == 0:
             raise ConnectionFailed(f"{self} closed the connection")
         self._reader.advance(count)
-        while (payload := self._reader.next_payload()) is not None:
-            if self._negotiation is not None:
-                self._negotiate(self._negotiation, payload)
-            else:
-                done(self._decoded(payload))
-        self._reader.release()
-
-    def _decoded(self, payload: memoryview) -> ClientResponse:
-        if not self.in_flight or not self.in_flight[0].expects_response:
-            raise ProtocolError(f"from {self}: a response without a request")
-        sent = self.in_flight[0]
+        session = self._session
         try:
-            correlation_id, response = codec.decode_response(sent.request, payload, sent.version)
+            while (payload := self._reader.next_payload()) is not None:
+                if session.is_opening:
+                    self._continue_opening(session.advance(payload))
+                else:
+                    sent, response = session.response(payload)
+                    done(ClientResponse(sent, response))
         except ProtocolError as error:
             raise ProtocolError(f"from {self}: {error}") from error
-        if correlation_id != sent.correlation_id:
-            raise ProtocolError(
-                f"from {self}: response {correlation_id}, although the next one is to request "
-                f"{sent.correlation_id}"
-            )
-        self.in_flight.popleft()
-        return ClientResponse(sent, response)
+        self._reader.release()
 
     def close(self, error: KafkaError | None, retry_at: float) -> list[InFlightRequest]:
         """Close; returns the requests in flight, oldest first, which the broker may have
         handled."""
         lost = list(self.in_flight)
-        self.in_flight.clear()
+        self._session.end()
         self._outbox.clear()
-        self._negotiation = None
         self._close_stream()
         # The old one may hold half a response.
         self._reader = FrameReader(MAX_RESPONSE_BYTES)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
-from kafka08.producer.broker_channel import BrokerChannel, ClientResponse, InFlightRequest, State
+from kafka08.network.session import InFlightRequest
+from kafka08.producer.broker_channel import BrokerChannel, ClientResponse, State
 from kafka08.protocol.types import Request
 from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime
@@ -73,7 +73,6 @@ class NetworkClient:
         self._receive_buffer = receive_buffer
         self._runtime = runtime
         self._channels: dict[Address, BrokerChannel] = {}
-        self._next_correlation_id = 0
         self._poller = runtime.poller()
         self.wake_up = self._poller.wake_up
         """End the current `poll`, or the next one, at once. Any thread."""
@@ -85,7 +84,7 @@ class NetworkClient:
         over."""
         channel = self._channel(address)
         if channel.state is State.CLOSED and now >= channel.retry_at:
-            self._open(channel, now, negotiates=self._negotiates)
+            self._open(channel, now)
         return channel.state is State.OPEN and len(channel.in_flight) < self._max_in_flight
 
     def is_open(self, address: Address) -> bool:
@@ -108,7 +107,7 @@ class NetworkClient:
             due = [c for c in channels if c.state is State.CLOSED and now >= c.retry_at]
             if due:
                 first = min(due, key=lambda channel: channel.retry_at)
-                self._open(first, now, negotiates=self._negotiates)
+                self._open(first, now)
         return None
 
     def send(
@@ -125,18 +124,9 @@ class NetworkClient:
         request without a response (or, with acks=0, not written) by `deadline` (monotonic seconds)
         is returned from `poll` as lost."""
         channel = self._channels[address]
-        sent = InFlightRequest(
-            type(request),
-            self._next_correlation_id,
-            context,
-            deadline,
-            expects_response,
-            request.version,
-        )
-        self._next_correlation_id = (self._next_correlation_id + 1) & INT_MAX
         # Otherwise the socket is full: the poller says when the rest can be written, in order.
         is_first = not channel.wants_write
-        channel.send(request, sent)
+        sent = channel.send(request, context, deadline, expects_response=expects_response)
         if is_first:
             self._step(channel, read=False, write=True, now=now)
         return sent
@@ -178,6 +168,7 @@ class NetworkClient:
             channel = self._channels[address] = BrokerChannel(
                 address,
                 client_id=self._client_id,
+                negotiates=self._negotiates,
                 send_buffer=self._send_buffer,
                 receive_buffer=self._receive_buffer,
                 runtime=self._runtime,
@@ -187,11 +178,11 @@ class NetworkClient:
     def _live(self) -> Iterator[BrokerChannel]:
         return (c for c in list(self._channels.values()) if c.state is not State.CLOSED)
 
-    def _open(self, channel: BrokerChannel, now: float, *, negotiates: bool) -> None:
+    def _open(self, channel: BrokerChannel, now: float, *, is_of_0_8: bool = False) -> None:
         channel.connect_by = now + CONNECT_S_MAX
         channel.used_at = now
         try:
-            channel.open(negotiates=negotiates)
+            channel.open(is_of_0_8=is_of_0_8)
         except ConnectionFailed as error:
             self._fail(channel, error, now)
         else:
@@ -222,7 +213,7 @@ class NetworkClient:
                 logger.debug("%s is of 0.8: %s", channel, error)
                 self._forget(channel)
                 channel.close(None, now)
-                self._open(channel, now, negotiates=False)
+                self._open(channel, now, is_of_0_8=True)
             else:
                 self._fail(channel, error, now)
 
@@ -268,7 +259,7 @@ class NetworkClient:
         for channel in self._live():
             if channel.is_opening:
                 if now >= channel.connect_by:
-                    asked = channel.state is State.NEGOTIATING
+                    asked = channel.state is State.OPENING
                     why = "it did not return its API versions" if asked else "timed out"
                     self._fail(
                         channel, ConnectionFailed(f"cannot connect to {channel}: {why}"), now

@@ -35,9 +35,10 @@ from kafka08.errors import (
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.lifecycle import ProcessBound
 from kafka08.listing import some_of
+from kafka08.network.session import InFlightRequest
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RecordBatch
-from kafka08.producer.broker_channel import ClientResponse, InFlightRequest
+from kafka08.producer.broker_channel import ClientResponse
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord

@@ -588,6 +588,40 @@ def test_connections_that_come_and_go_leave_nothing(served: Served) -> None:
     assert served.server.buffers.kept_bytes <= 4 * 65536
 
 
+class Login:
+    """A handshake of two frames: any name, then the password."""
+
+    def __init__(self) -> None:
+        self._frames = 0
+
+    def __iter__(self) -> Iterator[Callable[..., ResponseFrame]]:
+        while self._frames < 2:
+            yield self._take
+
+    def _take(self, payload: memoryview, connection: RequestConnection) -> ResponseFrame:
+        self._frames += 1
+        if self._frames == 2 and bytes(payload) != b"password":
+            connection.finish("a wrong password")
+        return frame(b"login %d" % self._frames)
+
+
+@pytest.mark.parametrize("served", [{"handshake": lambda: iter(Login())}], indirect=True)
+def test_a_handshake_comes_before_the_first_request(served: Served) -> None:
+    """Also where its frames come in pieces and the first request right behind them. A connection
+    that fails it is closed, and none of its requests is handled."""
+    with served.connect() as client, served.connect() as stranger:
+        client.sendall(frame(b"me")[:3])
+        assert not served.ask(served.server.queued)[0]
+        client.sendall(frame(b"me")[3:])
+        assert b"login 1" == read(client)
+        client.sendall(frame(b"password") + frame(b"hello"))
+        assert [b"login 2", b"hello"] == [read(client), read(client)]
+        stranger.sendall(frame(b"he") + frame(b"guess") + frame(b"park"))
+        assert b"login 1" == read(stranger)
+        assert b"" == stranger.recv(1)
+        assert not served.parked
+
+
 def test_a_connection_that_cannot_be_accepted_does_not_stop_the_next(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

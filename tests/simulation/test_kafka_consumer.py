@@ -645,7 +645,7 @@ def await_search(simulated: Simulated, consumer: KafkaConsumer) -> None:
     """Until the consumer asks a broker for its coordinator."""
     lent = consumer._poller.cluster._pool._lent
     for _ in range(1000):
-        asked = [asks for one in lent.values() for _, asks, _ in one._in_flight]
+        asked = [sent.request for one in lent.values() for sent in one._session.in_flight]
         if ConsumerMetadataRequest in asked:
             return
         simulated.client.sleep(0.0001)

@@ -1,0 +1,178 @@
+"""Session: a client's connection to a broker, without its stream.
+
+    data = session.begin()                    # on a new stream
+    while session.is_opening:
+        ...                                   # send `data`
+        data = session.advance(payload)       # of the next frame that arrives
+    ...                                       # send session.request(MetadataRequest([]))
+    session.response(payload)
+
+What comes before the first request is a generator: it yields the bytes to send, and gets the
+payload of the next frame. A driver moves bytes, waits and keeps the deadlines: `Connection` in
+threads and greenlets, `BrokerChannel` for a poller.
+
+A broker handles the requests of a connection strictly one after the other, so several may be in
+flight, and responses come in their order.
+
+    request       0.8                        0.9              0.10 and later
+    Offsets       responds                   responds         responds
+    ApiVersions   closes the connection      no response      responds
+    ListGroups    -                          responds         responds
+
+The first of these is optional. It tells a broker of 0.8 from one that is starting or gone: only the
+former responds, and then closes the connection.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from kafka08.config import INT_MAX
+from kafka08.errors import ProtocolError
+from kafka08.protocol import codec
+from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka08.protocol.list_groups import ListGroupsRequest
+from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.types import Buffer, Request, Response
+from kafka08.protocol.version_ranges import OF_0_8, OF_0_9, VersionRanges
+from kafka08.structs import ORDINARY_CONSUMER
+
+Exchange = Generator[bytes, Buffer | None, None]
+"""Yields the bytes to send, maybe none, and gets the payload of the next frame."""
+
+
+@dataclass(slots=True, eq=False)
+class InFlightRequest:
+    """A request without a response yet. `context` belongs to the caller.
+
+    expects_response  False for a request without one (acks=0): it is done when it is written
+    deadline          monotonic seconds by which the response must have arrived
+    """
+
+    request: type[Request]
+    version: int
+    correlation_id: int
+    context: Any = None
+    deadline: float = inf
+    expects_response: bool = True
+
+
+class Session:
+    """The state of one connection after the other to one broker.
+
+    asks_versions  whether each connection asks the broker which versions it serves
+    accepts_0_8    with `asks_versions`: also for brokers of 0.8. See `is_of_0_8`
+
+    in_flight   requests without a response yet, oldest first
+    versions    what the broker serves; OF_0_8 if it was not asked
+    is_opening  whether the first request must wait
+    is_of_0_8   a broker that closes the connection now is of 0.8, for it was asked: on the next one
+                do not `begin`
+    """
+
+    __slots__ = ("_accepts_0_8", "_asks_versions", "_exchange", "_next_id", "client_id",
+                 "in_flight", "is_of_0_8", "is_opening", "versions")  # fmt: skip
+
+    def __init__(
+        self, client_id: str | None, *, asks_versions: bool = False, accepts_0_8: bool = False
+    ) -> None:
+        self.client_id = client_id
+        self._asks_versions = asks_versions
+        self._accepts_0_8 = accepts_0_8
+        self._next_id = 0
+        self._exchange: Exchange
+        self.in_flight: deque[InFlightRequest] = deque()
+        self.end()
+
+    def begin(self) -> bytes:
+        """A new stream is connected. Returns the first bytes to send."""
+        self.end()
+        self._exchange = self._open()
+        self.is_opening = True
+        return self.advance(None)
+
+    def advance(self, payload: Buffer | None) -> bytes:
+        """A frame has arrived while it `is_opening`. Returns the next bytes to send.
+        ProtocolError."""
+        try:
+            return self._exchange.send(payload)
+        except StopIteration:
+            self.is_opening = False
+            return b""
+
+    def end(self) -> None:
+        """Forget all of the connection."""
+        self.in_flight.clear()
+        self.versions = OF_0_8
+        self.is_opening = self.is_of_0_8 = False
+
+    def request(self, request: Request) -> bytes:
+        """The frame of a request, which is in flight from now on. ProtocolError for one that cannot
+        be encoded."""
+        correlation_id = self.take_correlation_id()
+        frame = codec.encode_request(request, correlation_id, self.client_id)
+        self.in_flight.append(InFlightRequest(type(request), request.version, correlation_id))
+        return frame
+
+    def take_correlation_id(self) -> int:
+        """The next correlation id, for a frame that the caller encodes."""
+        correlation_id = self._next_id
+        self._next_id = (correlation_id + 1) & INT_MAX
+        return correlation_id
+
+    def answered(self, payload: Buffer) -> None:
+        """The oldest request has this response, and is no longer in flight. ProtocolError if it is
+        the response to another one."""
+        self._oldest(payload)
+        self.in_flight.popleft()
+
+    def response(self, payload: Buffer) -> tuple[InFlightRequest, Response]:
+        """The oldest request, which is no longer in flight, and its response. ProtocolError: the
+        request stays in flight."""
+        sent = self._oldest(payload)
+        response: Response = codec.decode_response(sent.request, payload, sent.version)[1]
+        self.in_flight.popleft()
+        return sent, response
+
+    def _oldest(self, payload: Buffer) -> InFlightRequest:
+        number = codec.correlation_id_of(payload)
+        if not self.in_flight or not (oldest := self.in_flight[0]).expects_response:
+            raise ProtocolError(f"response {number} without a request")
+        if number != oldest.correlation_id:
+            raise ProtocolError(
+                f"response {number}, but the next one is to request {oldest.correlation_id}"
+            )
+        return oldest
+
+    def _open(self) -> Exchange:
+        if self._asks_versions:
+            yield from self._ask_versions()
+
+    def _ask_versions(self) -> Exchange:
+        frames = b""
+        if self._accepts_0_8:
+            frames = self.request(OffsetsRequest(ORDINARY_CONSUMER, []))
+        frames += self.request(ApiVersionsRequest()) + self.request(ListGroupsRequest())
+        payload = yield frames
+        assert payload is not None
+        if self._accepts_0_8:
+            self.answered(payload)
+            self.is_of_0_8 = True
+            payload = yield b""
+            assert payload is not None
+            self.is_of_0_8 = False
+        versions = OF_0_9
+        if codec.correlation_id_of(payload) == self.in_flight[0].correlation_id:
+            _, response = self.response(payload)
+            assert isinstance(response, ApiVersionsResponse)
+            versions = VersionRanges(response.apis)
+            payload = yield b""
+            assert payload is not None
+        else:
+            self.in_flight.popleft()  # 0.9 does not respond to it
+        self.answered(payload)
+        self.versions = versions
