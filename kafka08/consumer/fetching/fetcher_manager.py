@@ -78,7 +78,13 @@ class FetcherManager:
                 found[partition] = metadata.leader(partition.topic_partition)
             except ApiError as error:
                 logger.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
-        self._assign(found)
+        try:
+            self._assign(found)
+        except (
+            RuntimeError
+        ) as error:  # the system has no thread left: the leader finder tries again
+            logger.warning("[%s] Cannot start to fetch yet: %s", self._consumer_id, error)
+            found = {}
         self.add([p for p in partitions if p not in found])
 
     def notify(self) -> None:

@@ -115,6 +115,8 @@ class GroupMember:
         """The metadata that `notice_metadata` saw last."""
         self._is_logged = False
         self._task: Task | None = None
+        self._is_watching = False
+        """The thread that watches the metadata was started."""
         self._is_leaving = False
         """A LeaveGroup is in flight."""
         self._is_superseded = False
@@ -128,11 +130,13 @@ class GroupMember:
         """Join the group, or rejoin it with another subscription."""
         with self._condition:
             self._membership.subscribe(self._runtime.monotonic())
+            if not self._is_watching:
+                name = f"kafka08-metadata-{self._membership.group}"
+                self._runtime.spawn(self._watch_metadata, name=name)
+                self._is_watching = True
             if self._task is None:
                 name = f"kafka08-heartbeat-{self._membership.group}"
                 self._task = self._runtime.spawn(self._run, name=name)
-                name = f"kafka08-metadata-{self._membership.group}"
-                self._runtime.spawn(self._watch_metadata, name=name)
             self._condition.notify_all()
 
     def unsubscribe(self) -> None:

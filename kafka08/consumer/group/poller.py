@@ -174,8 +174,12 @@ class Poller:
     ) -> None:
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         if wanted != self.subscription:
-            self.subscription = wanted
-            self._member.subscribe()
+            former, self.subscription = self.subscription, wanted
+            try:
+                self._member.subscribe()
+            except BaseException:  # no thread is left, say: another call must try again
+                self.subscription = former
+                raise
         self._commits.begin_interval()
 
     def assign(self, chosen: Chosen) -> None:

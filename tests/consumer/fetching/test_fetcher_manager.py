@@ -25,6 +25,10 @@ class OneBroker:
     def client(self) -> Self:
         return self
 
+    @property
+    def metadata(self) -> Self:
+        return self
+
     def refresh(self, topics: Collection[str]) -> Self:
         return self
 
@@ -67,7 +71,6 @@ class SlowBroker(OneBroker):
     """Runs a function of the test while the search for leaders waits for a response."""
 
     def __init__(self) -> None:
-        self.metadata = self
         self.meanwhile: Callable[[], object] = int
 
     def refresh(self, topics: Collection[str]) -> Self:
@@ -110,7 +113,11 @@ def test_a_search_does_not_restore_a_revoked_partition(
         manager.join(60)
 
 
-def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begin", [FetcherManager.add, FetcherManager.begin])
+def test_a_thread_that_cannot_start_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+    begin: Callable[[FetcherManager, Collection[OwnedPartition]], None],
+) -> None:
     """A failed start of a thread is retried. A machine that was short of threads for a moment used
     to end the search, and these partitions were never fetched again."""
     made: list[FakeFetcher] = []
@@ -124,7 +131,7 @@ def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPat
     brokers: Any = OneBroker()
     manager = FetcherManager("g_c", config, brokers, THREADS, lambda broker: brokers)
     partition = partition_of(MemberStream(supervisor=AllIsWell(), runtime=THREADS))
-    manager.add([partition])
+    begin(manager, [partition])
     try:
         until(lambda: [f.given for f in made] == [[], [partition]], "its fetcher")
     finally:

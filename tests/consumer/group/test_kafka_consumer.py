@@ -13,6 +13,8 @@ import pytest
 
 from kafka08.consumer import KafkaConsumer
 from kafka08.errors import ConfigError, DeserializationFailed, WokenUp
+from kafka08.runtime import Task
+from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import TopicPartition
 from tests.consumer.streams import chunk_of, elsewhere
 from tests.forking import in_child
@@ -73,6 +75,36 @@ def test_a_forked_process_cannot_use_the_consumer_of_its_parent() -> None:
         assert "make a KafkaConsumer in each" in in_child(lambda: next(messages))
         assert in_child(consumer.close) == "None"
         consumer.poll(0.1)
+
+
+class FewThreads(ThreadRuntime):
+    """The system has a thread for all but the first of a name."""
+
+    def __init__(self, scarce: str) -> None:
+        super().__init__()
+        self._scarce = scarce
+        self.started: list[str] = []
+
+    def spawn(self, call: Callable[..., object], *args: object, name: str) -> Task:
+        if name == self._scarce:
+            self._scarce = ""
+            raise RuntimeError("can't start new thread")
+        self.started.append(name)
+        return super().spawn(call, *args, name=name)
+
+
+@pytest.mark.parametrize("scarce", ["kafka08-heartbeat-g", "kafka08-metadata-g"])
+def test_a_subscription_that_found_no_thread_can_be_repeated(scarce: str) -> None:
+    """The second call did nothing: the consumer had its subscription, and no member in the group,
+    or nobody who watches its topics."""
+    runtime = FewThreads(scarce)
+    with KafkaConsumer(bootstrap_servers=NOWHERE, group_id="g", runtime=runtime) as consumer:
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            consumer.subscribe(["t"])
+        assert consumer.subscription() == set()
+        consumer.subscribe(["t"])
+        for name in ("kafka08-heartbeat-g", "kafka08-metadata-g"):
+            assert 1 == runtime.started.count(name)
 
 
 @contextmanager
