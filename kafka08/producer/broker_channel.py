@@ -101,7 +101,7 @@ class BrokerChannel:
 
     @property
     def versions(self) -> VersionRanges:
-        """The versions that the broker serves; OF_0_8 if it was not asked, or the channel is closed."""
+        """The versions that the broker serves; OF_0_8 if not asked, or the channel is closed."""
         return self._session.versions
 
     @property
