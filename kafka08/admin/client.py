@@ -67,13 +67,17 @@ Assignment = Mapping[int, Sequence[int]]
 class AdminClient(Closeable):
     """The operations of kafka-topics and of the tools that move partitions and leaders. Give either
     a connect string, for a session of its own, or a started client, which the caller closes. Usable
-    in a `with` statement."""
+    in a `with` statement.
+
+    is_patient   as ZkClient's, for a session of its own
+    """
 
     def __init__(
         self,
         zookeeper: str | None = None,
         *,
         zk: ZkClient | None = None,
+        is_patient: bool = True,
         runtime: Runtime = THREADS,
     ) -> None:
         if (zookeeper is None) == (zk is None):
@@ -85,6 +89,7 @@ class AdminClient(Closeable):
                 session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
                 adapter=runtime.zookeeper,
                 name="admin",
+                is_patient=is_patient,
                 clock=runtime,
             )
             self._own.start()

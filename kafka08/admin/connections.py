@@ -46,6 +46,7 @@ class Connections(Closeable):
                 for the offsets of groups that have a coordinator
     bootstrap   brokers to begin with, of the same cluster; None: those registered in ZooKeeper.
                 ConfigError if they are not those of `zookeeper`
+    is_patient  as ZkClient's
     """
 
     def __init__(
@@ -53,13 +54,20 @@ class Connections(Closeable):
         zookeeper: str | None,
         bootstrap: str | None = None,
         *,
+        is_patient: bool = True,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self.runtime = runtime
         self._is_interrupted = False
         self._store: ClusterStore | None = None
         if zookeeper is not None:
-            zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="migration", clock=runtime)
+            zk = ZkClient(
+                zookeeper,
+                adapter=runtime.zookeeper,
+                name="migration",
+                is_patient=is_patient,
+                clock=runtime,
+            )
             zk.start()
             self._store = ClusterStore(zk)
         try:

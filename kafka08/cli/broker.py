@@ -159,7 +159,7 @@ def read_brokers(
     NoBrokersAvailable if there is none at all."""
     from kafka08.admin import AdminClient
 
-    with AdminClient(zookeeper) as admin:
+    with AdminClient(zookeeper, is_patient=False) as admin:
         found = admin.describe_brokers(list(broker_ids) or None)
         if not found:
             admin.check_registered()

@@ -55,7 +55,7 @@ def connect() -> Connections:
     """Connections for --zookeeper and --bootstrap of the running command."""
     from kafka08.admin.connections import Connections
 
-    connections = Connections(*cluster_places())
+    connections = Connections(*cluster_places(), is_patient=False)
     connections.wait_less()
     return connections
 

@@ -182,7 +182,7 @@ def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
     from kafka08.zk.client import ZkClient
     from kafka08.zk.store import ClusterStore
 
-    with ZkClient(zookeeper, name="kafka08") as zk:
+    with ZkClient(zookeeper, name="kafka08", is_patient=False) as zk:
         return ClusterStore(zk).broker_addresses()
 
 

@@ -109,7 +109,7 @@ def reassign(
         raise click.UsageError("--verify needs the --plan that was executed, and nothing else.")
     if wait and not execute:
         raise click.UsageError("--wait needs --execute.")
-    with AdminClient(zookeeper) as admin:
+    with AdminClient(zookeeper, is_patient=wait) as admin:
         if plan_file is not None:
             moves = parsed(plan_file, parse_moves)
         elif cancel:
@@ -235,7 +235,7 @@ def elect(
     wanted = [topic_partition(name) for name in names]
     if partitions_file is not None:
         wanted += parsed(partitions_file, parse_elections)
-    with AdminClient(zookeeper) as admin:
+    with AdminClient(zookeeper, is_patient=False) as admin:
         count = admin.elect_preferred(wanted or None, dry_run=dry_run)
     if as_json:
         show_json({"partitions": count, "dry_run": dry_run})

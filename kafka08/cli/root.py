@@ -42,6 +42,21 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Name → (the command's location, its line in the help)."""
 
 
+ENDING: Final = frozenset(
+    (
+        "broker",
+        "doctor",
+        "group",
+        "metrics",
+        "migrate",
+        "offsets",
+        "partition",
+        "report",
+        "top",
+        "topic",
+    )
+)
+"""Commands that somebody waits for, so that they say what they wait for, in a pipe too."""
 COMPLETE_VARIABLE: Final = "_KAFKA08_COMPLETE"
 """Set by a shell that asks for completions."""
 
@@ -105,4 +120,4 @@ def root(context: click.Context, /, **_: Any) -> None:
 
     context.color = wanted_colour()
     set_up_stderr_logging()
-    show_waits()
+    show_waits(plainly=context.invoked_subcommand in ENDING)

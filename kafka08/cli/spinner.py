@@ -1,4 +1,5 @@
-"""A spinner on stderr while the command waits for ZooKeeper or a broker. On terminals only."""
+"""A spinner on stderr while the command waits for ZooKeeper or a broker; a line where stderr is no
+terminal."""
 
 from __future__ import annotations
 
@@ -12,18 +13,26 @@ from typing import Final, TextIO
 
 AFTER_S: Final = 1.0
 """Shorter waits show nothing."""
+PLAIN_AFTER_S: Final = 0.3
+SILENCE_S: Final = 1.5
+"""In a pipe, between two lines about waits, and before the first one."""
 STEP_S: Final = 0.1
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_FRAMES: Final = "|/-\\"
 ERASE_LINE: Final = "\r\x1b[K"
 
 
-def show_waits() -> None:
-    """Show a spinner in every long wait for ZooKeeper or a broker, if stderr is a terminal."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        from kafka08.waiting import announce_with
+def show_waits(*, plainly: bool) -> None:
+    """Show every long wait for ZooKeeper or a broker: by a spinner if stderr is a terminal, else,
+    and if `plainly`, by lines."""
+    from kafka08.waiting import announce_with
 
+    if sys.stderr is None:
+        return
+    if sys.stderr.isatty():
         announce_with(Spinner(sys.stderr).wait_for)
+    elif plainly:
+        announce_with(PlainWaits(sys.stderr).wait_for)
 
 
 class Spinner:
@@ -81,3 +90,22 @@ class Spinner:
         if shown:
             self._terminal.write(ERASE_LINE)
             self._terminal.flush()
+
+
+class PlainWaits(Spinner):
+    """Writes a line about the longest wait whenever nothing was written for `silence_s`."""
+
+    def __init__(self, stream: TextIO, silence_s: float = SILENCE_S) -> None:
+        super().__init__(stream, min(PLAIN_AFTER_S, silence_s))
+        self._silence_s = silence_s
+        self._began = self._said = time.monotonic()
+
+    def _turn(self) -> None:
+        while waits := list(self._waits.values()):
+            began, who = min(waits, key=lambda wait: wait[0])
+            now = time.monotonic()
+            if now - self._said >= self._silence_s and now - began >= self._after_s:
+                self._said = now
+                self._terminal.write(f"Waiting for {who} ({now - self._began:.0f} s)\n")
+                self._terminal.flush()
+            time.sleep(min(STEP_S, self._after_s))

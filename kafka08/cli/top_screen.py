@@ -240,6 +240,8 @@ def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, T
         ("failed requests", len(summary.failed_requests)),
     ):
         first.append(f"{what} {number}  ", style=bad if number else "")
+    if summary.failed_requests:
+        first.append(printable(summary.failed_requests[0]), style=bad)
     what = screen.page if screen.group is None else f"group {printable(screen.group)}"
     if screen.group is None:
         what = counted(count, what.removesuffix("s"))

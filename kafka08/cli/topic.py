@@ -225,7 +225,7 @@ def alter(
         raise click.UsageError("Give --config, --delete-config or --partitions.")
     overrides = overrides_of(config)
     dropped = 0
-    with AdminClient(zookeeper) as admin:
+    with AdminClient(zookeeper, is_patient=False) as admin:
         if delete_config:
             dropped = len(admin.overrides(name).keys() & set(delete_config))
         added = admin.alter_topic(
@@ -304,4 +304,4 @@ def broker_admin(bootstrap: str | None) -> BrokerAdmin:
 
 def zookeeper_admin(zookeeper: str | None) -> AdminClient:
     assert zookeeper is not None, "prefers_bootstrap checks this"
-    return AdminClient(zookeeper)
+    return AdminClient(zookeeper, is_patient=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import BrokerFacts, Snapshot
-from kafka08.listing import some_of
+from kafka08.listing import counted, some_of
 from kafka08.zk import paths
 
 CLOCK_MS_MAX: Final = 30_000
@@ -45,8 +46,10 @@ def _unreadable(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(paths.broker(broker.broker_id), f"cannot be read: {broker.fault}")
 
 
-def _unreachable(snapshot: Snapshot) -> Iterator[Found]:
+def _unreachable(is_controller: bool, snapshot: Snapshot) -> Iterator[Found]:
     for broker in snapshot.brokers.values():
+        if (broker.broker_id == snapshot.view.controller) is not is_controller:
+            continue
         if broker.registration is not None and broker.unreachable is not None:
             yield Found(name_of(broker), f"does not respond here: {broker.unreachable}")
 
@@ -90,7 +93,11 @@ def _left_behind(snapshot: Snapshot) -> Iterator[Found]:
         if replica not in snapshot.brokers
     )
     for broker_id, count in sorted(counts.items()):
-        yield Found(f"broker {broker_id}", f"is not registered and has {count} replicas assigned")
+        yield Found(
+            f"broker {broker_id}",
+            f"is not registered: it is down, or cut off from ZooKeeper, with "
+            f"{counted(count, 'replica')}",
+        )
 
 
 def _clock(snapshot: Snapshot) -> Iterator[Found]:
@@ -115,7 +122,7 @@ def _controller_clock(snapshot: Snapshot) -> Iterator[Found]:
     if own_ms > 0 and abs(apart) > CLOCK_MS_MAX:
         direction = "ahead of" if apart > 0 else "behind"
         yield Found(
-            f"broker {snapshot.controller}",
+            f"broker {snapshot.view.controller}",
             f"its clock was {abs(apart) // 1000} s {direction} ZooKeeper's when it became "
             "controller",
         )
@@ -181,13 +188,16 @@ def _mixed_versions(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _no_controller(snapshot: Snapshot) -> Iterator[Found]:
-    if snapshot.brokers and snapshot.controller is None:
-        yield Found(paths.CONTROLLER, snapshot.controller_fault or "no broker is controller")
+    if snapshot.brokers and snapshot.view.controller is None:
+        yield Found(
+            paths.CONTROLLER,
+            snapshot.view.faults.get(paths.CONTROLLER) or "no broker is controller",
+        )
 
 
 def _dead_controller(snapshot: Snapshot) -> Iterator[Found]:
-    if snapshot.controller is not None and snapshot.controller not in snapshot.brokers:
-        yield Found(paths.CONTROLLER, f"broker {snapshot.controller} is not registered")
+    if snapshot.view.controller is not None and snapshot.view.controller not in snapshot.brokers:
+        yield Found(paths.CONTROLLER, f"broker {snapshot.view.controller} is not registered")
 
 
 def _controller_epoch(snapshot: Snapshot) -> Iterator[Found]:
@@ -224,14 +234,15 @@ CHECKS: Final = (
             "restart that broker: it registers again", _unreadable),
     problem("broker-unreachable",
             "clients are sent to that address; from here they cannot connect to it",
-            f"kafka08 broker describe {Z}", _unreachable),
+            f"kafka08 broker describe {Z}", partial(_unreachable, False)),
     problem("broker-slow", "requests of clients wait as long", f"kafka08 broker list {Z}", _slow),
     problem("broker-loopback", "clients on other machines connect to themselves",
             "set advertised.host.name in its server.properties and restart it", _loopback),
     problem("broker-same-address", "clients of one broker reach the other",
             f"kafka08 broker list {Z}", _same_address),
-    problem("broker-left-behind", "its replicas never get in sync: partitions have fewer copies "
-            "than they should", "kafka08 partition reassign --help", _left_behind),
+    problem("broker-left-behind", "partitions have fewer copies than they should",
+            "start it again (its log ends with the reason, such as a full disk), or move its "
+            "replicas: kafka08 partition reassign --help", _left_behind),
     problem("broker-clock", "retention, offsets and log lines use clocks that differ",
             "run an NTP client on that machine", _clock),
     problem("controller-clock", "retention, offsets and log lines use clocks that differ",
@@ -248,6 +259,10 @@ CHECKS: Final = (
             "restart one broker, if it stays so for longer than a minute", _no_controller),
     problem("controller-dead", "no leader is elected until its session ends",
             f"kafka08 broker list {Z}", _dead_controller),
+    problem("controller-unreachable", "while it hangs no leader is elected, no topic created, "
+            "and clients are sent there",
+            "stop that broker if it hangs: another one becomes the controller",
+            partial(_unreachable, True)),
     problem("controller-epoch", "brokers reject the controller's requests",
             "find out who wrote /controller_epoch; a restored ZooKeeper does that",
             _controller_epoch),

@@ -46,8 +46,9 @@ def _of_kind(kind: str, is_problem: bool, snapshot: Snapshot) -> Iterator[Found]
 
 
 def _unread(snapshot: Snapshot) -> Iterator[Found]:
-    for group, fault in snapshot.group_faults.items():
-        yield Found(f"group {group}", f"cannot be examined: {fault}")
+    for name, group in snapshot.view.groups.items():
+        if fault := group.unknown_offsets or group.unknown_group:
+            yield Found(f"group {name}", f"cannot be examined: {fault}")
 
 
 def _stores_disagree(snapshot: Snapshot) -> Iterator[Found]:
@@ -63,8 +64,8 @@ def _stores_disagree(snapshot: Snapshot) -> Iterator[Found]:
                 )
 
 
-def _failed_requests(snapshot: Snapshot) -> Iterator[Found]:
-    for said in snapshot.failed_requests:
+def _unlisted(snapshot: Snapshot) -> Iterator[Found]:
+    for said in snapshot.view.unlisted:
         yield Found("coordinated groups", said)
 
 
@@ -125,7 +126,7 @@ CHECKS: Final = (
     note("offsets-expiring", "the group then begins where auto.offset.reset says",
          f"kafka08 offsets export GROUP {Z}", _expiring),
     note("groups-not-read", "those groups are not examined",
-         f"kafka08 group list {Z}", _failed_requests),
+         f"kafka08 group list {Z}", _unlisted),
     note("groups-left-out", "there are more than it can examine in a short time",
          f"kafka08 group explain GROUP {Z}", _left_out),
 )  # fmt: skip

@@ -96,10 +96,9 @@ class SnapshotReader(Closeable):
         configured = self._children(paths.TOPIC_CONFIGS)
         topics = self._topics(view)
         return Snapshot(
-            now_ms=now_ms,
+            view,
+            now_ms,
             connect=self._connect,
-            controller=view.controller,
-            controller_fault=view.faults.get(paths.CONTROLLER, ""),
             controller_epoch=self._controller_epoch(),
             topics=topics,
             reassignment=self._request(
@@ -118,16 +117,7 @@ class SnapshotReader(Closeable):
             elsewhere=() if seen["brokers"] else tuple(clusters_beside(self._zk)),
             groups=groups,
             coordinated=coordinated,
-            # Checks of their own find brokers and znodes that cannot be read.
-            failed_requests=tuple(
-                said for said in view.failed_requests if said.startswith(("group", "coordinated"))
-            ),
             commits=self._commits(groups, coordinated),
-            group_faults={
-                name: str(group.unknown_offsets or group.unknown_group)
-                for name, group in view.groups.items()
-                if group.unknown_offsets or group.unknown_group
-            },
             groups_left_out=left_out,
             log_directories=tuple(map(read_log_directory, self._log_directories)),
             files=tuple(read_file(path, kind) for path, kind in self._files.items()),

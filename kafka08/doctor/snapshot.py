@@ -13,7 +13,7 @@ from kafka08.groups import (
     explain_coordinated,
 )
 from kafka08.observe.commit_times import KafkaCommit
-from kafka08.observe.snapshot import PartitionState
+from kafka08.observe.snapshot import ClusterView, PartitionState
 from kafka08.structs import TopicPartition
 from kafka08.zk.nodes import BrokerRegistration
 
@@ -126,6 +126,7 @@ class FileFacts:
 class Snapshot:
     """The whole state, read within a few seconds: parts may disagree if it changes meanwhile.
 
+    view               the cluster and its groups, as all tools see them
     now_ms             local wall time before it was read
     clock_read_ms      local wall time after topics, brokers and controller were read; None: now_ms
     connect            connect string of the cluster
@@ -139,17 +140,15 @@ class Snapshot:
     elsewhere          clusters of the same ZooKeeper, if no broker is registered in this one
     groups             groups in ZooKeeper, by name; `coordinated`: those that brokers coordinate;
                        `groups_left_out`: not examined, since there were too many
-    failed_requests    what is unknown of coordinated groups because a request failed, and why
     commits            (group, partition) → its newest commit to Kafka, where known
     group_findings     the findings of `explain` for each group of either kind
     """
 
+    view: ClusterView
     now_ms: int
     clock_read_ms: int | None = None
     connect: str = "localhost:2181"
     brokers: Mapping[int, BrokerFacts] = field(default_factory=dict)
-    controller: int | None = None
-    controller_fault: str = ""
     controller_epoch: int | None = None
     controller_clocks: tuple[int, int] | None = None
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
@@ -163,9 +162,7 @@ class Snapshot:
     elsewhere: tuple[str, ...] = ()
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)
     coordinated: Mapping[str, CoordinatedFacts] = field(default_factory=dict)
-    failed_requests: tuple[str, ...] = ()
     commits: Mapping[tuple[str, TopicPartition], KafkaCommit] = field(default_factory=dict)
-    group_faults: Mapping[str, str] = field(default_factory=dict)
     groups_left_out: int = 0
     log_directories: tuple[LogDirectoryFacts, ...] = ()
     files: tuple[FileFacts, ...] = ()

@@ -77,7 +77,13 @@ class ClusterReader(Closeable):
         self._times = MessageTimes()
         self._nodes: Nodes | None = None
         if zookeeper is not None:
-            zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="observe", clock=runtime)
+            zk = ZkClient(
+                zookeeper,
+                adapter=runtime.zookeeper,
+                name="observe",
+                is_patient=False,
+                clock=runtime,
+            )
             zk.start()
             self.store = ClusterStore(zk)
             if self._bootstrap is not None:
@@ -143,7 +149,9 @@ class ClusterReader(Closeable):
         of_offsets = [tp for tp in led if tp.topic == OFFSETS_TOPIC]
         written = read_offsets(cluster, of_offsets, LATEST_OFFSET)
         names = GroupStore(self._zk).groups()
-        coordinated = self._groups.coordinated(layout, cluster, names, failed)
+        unlisted: list[str] = []
+        coordinated = self._groups.coordinated(layout, cluster, names, unlisted)
+        failed += unlisted
         every = sorted({*names, *coordinated})
         in_kafka = self._groups.committed(layout, cluster, every, led, failed, ends=written)
         trees = read_commits(self._zk, names, self._nodes.commits.refresh)
@@ -154,7 +162,7 @@ class ClusterReader(Closeable):
             unread(found, groups),
             lambda offsets: self._ask_times(cluster, layout.registrations, found, offsets),
         )
-        return self._snapshot(layout, began, found, groups, failed, times)
+        return self._snapshot(layout, began, found, groups, failed, unlisted, times)
 
     def read_groups(
         self,
@@ -211,6 +219,7 @@ class ClusterReader(Closeable):
         partitions: Mapping[TopicPartition, PartitionState],
         groups: Mapping[str, GroupState],
         failed: Sequence[str],
+        unlisted: Sequence[str] = (),
         times: Mapping[tuple[TopicPartition, int], int] = {},
     ) -> ClusterView:
         unreadable = [f"{path} cannot be read: {why}" for path, why in layout.faults.items()]
@@ -222,6 +231,7 @@ class ClusterReader(Closeable):
             groups,
             self._runtime.monotonic() - began,
             (*unreadable, *failed),
+            tuple(unlisted),
             times,
             layout.negotiates,
             layout.numbers,

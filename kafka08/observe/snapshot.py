@@ -159,6 +159,7 @@ class ClusterView:
     partitions       all, or those that concern the `groups` that were asked for
     seconds          how long reading it took
     failed_requests  what is unknown because a request failed, each with its reason
+    unlisted         those of them because of which a group that brokers coordinate may be missing
     times            (partition, offset) → timestamp in ms of the first message from there on, for
                      the offsets of groups with lag, where it is known
     negotiates       whether all registered brokers report their API versions: from 0.9 on
@@ -174,6 +175,7 @@ class ClusterView:
     groups: Mapping[str, GroupState] = field(default_factory=dict)
     seconds: float = 0.0
     failed_requests: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
     times: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
     negotiates: bool = False
     topics: Mapping[str, Collection[int]] = field(default_factory=dict)

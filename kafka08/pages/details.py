@@ -21,7 +21,7 @@ from kafka08.runtime import ClientRuntime
 def topic_details(zookeeper: str, name: str, runtime: ClientRuntime) -> dict[str, Any]:
     """The topic's partitions, overrides, and whether it is marked for deletion. AdminError for an
     unknown topic."""
-    with AdminClient(zookeeper, runtime=runtime) as admin:
+    with AdminClient(zookeeper, is_patient=False, runtime=runtime) as admin:
         [topic] = admin.describe_topics([name])
     return topic.as_dict()
 

@@ -35,6 +35,7 @@ def clusters_beside(zk: ZkClient) -> list[str]:
         zk.hosts,
         session_timeout_ms=zk.session_timeout_ms,
         connection_timeout_ms=zk.connection_timeout_ms,
+        is_patient=False,
         adapter=zk.adapter,
         name=f"{zk} beside",
         clock=zk.clock,

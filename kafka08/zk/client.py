@@ -55,6 +55,10 @@ EARLIER_SESSION_S = 120
 started, which gives each session its whole timeout again."""
 
 
+REFUSED_S = 0.2
+"""The time for a first try, before an impatient client asks whether all servers refuse it."""
+HASTY_S = 4.0
+"""How long an impatient client waits for a reply, which takes milliseconds."""
 DELETE_ROUNDS = 5
 """How often a recursive deletion looks again for znodes that were created meanwhile."""
 
@@ -66,6 +70,8 @@ class ZkClient(ProcessBound):
     adapter       makes the session (zookeeper.py); None: kazoo on threads
     name          the owner of the session, for log lines
     make_chroot   create the chroot at start (brokers do; clients fail when it is absent)
+    is_patient    False, for commands: servers that refuse the first connection are not waited for,
+                  and a call gives up HASTY_S after the last reply
     """
 
     def __init__(
@@ -77,6 +83,7 @@ class ZkClient(ProcessBound):
         adapter: Adapter | None = None,
         name: str = "",
         make_chroot: bool = False,
+        is_patient: bool = True,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.connect = connect
@@ -86,6 +93,7 @@ class ZkClient(ProcessBound):
         self.connection_timeout_ms = connection_timeout_ms or session_timeout_ms
         self._name = name
         self._make_chroot = make_chroot
+        self._is_patient = is_patient
         self.clock = clock
         self.adapter = adapter or kazoo_on_threads
         self._tracker = SessionTracker()
@@ -97,7 +105,8 @@ class ZkClient(ProcessBound):
         self._awaited_changes: set[Event] = set()
         """The events of calls that wait for a znode."""
         self._zookeeper.add_state_listener(self._on_connection_state)
-        self._timeout_s = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
+        whole_s = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
+        self._timeout_s = whole_s if is_patient else HASTY_S
         self._resender = Resender(
             self._zookeeper,
             self._tracker,
@@ -112,14 +121,14 @@ class ZkClient(ProcessBound):
         host, NoNode with a missing chroot, and Closed as soon as `close` is called."""
         self._zookeeper.start()
         with waiting_for(self._server):
-            self._settled.wait(self.connection_timeout_ms / 1000)
+            within = self._await_connection()
         if self._tracker.state is SessionState.CLOSED:
             raise Closed(f"{self} was closed before it was connected to {self.hosts}")
         if self._tracker.state is not SessionState.CONNECTED:
             self.close()
             raise ZooKeeperUnreachable(
-                f"cannot connect to ZooKeeper at {self.hosts} within {self.connection_timeout_ms} "
-                f"ms ({self._zookeeper.why_unreachable()})"
+                f"cannot connect to ZooKeeper at {self.hosts}{within} "
+                f"({self._zookeeper.why_unreachable()})"
             )
         # All paths are below the chroot, so "/" is the chroot itself.
         if self.chroot and not self.exists("/"):
@@ -130,6 +139,17 @@ class ZkClient(ProcessBound):
                     "that has it in its zookeeper.connect creates it"
                 )
             self._create_chroot()
+
+    def _await_connection(self) -> str:
+        """Wait for it; returns how long, in words."""
+        wait_s = self.connection_timeout_ms / 1000
+        if not self._is_patient:
+            self._settled.wait(REFUSED_S)
+            if self._tracker.state is SessionState.NEW and self._zookeeper.is_refused():
+                return ""
+            wait_s -= REFUSED_S
+        self._settled.wait(wait_s)
+        return f" within {self.connection_timeout_ms} ms"
 
     def close(self) -> None:
         """End the session: its ephemeral znodes go at once. Not to be called in a callback."""

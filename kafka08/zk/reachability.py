@@ -1,4 +1,4 @@
-"""Why no session began: probes every server of a connect string, for the error message."""
+"""Why no session began: probes every server of a connect string."""
 
 from __future__ import annotations
 
@@ -13,13 +13,32 @@ def explain(hosts: str) -> str:
     return "; ".join(f"{address}: {_probe(address)}" for address in hosts.split(","))
 
 
-def _probe(address: str) -> str:
+def is_refused(hosts: str) -> bool:
+    """Whether each server of `h1:1,h2:2` refuses a connection, or has a name that nobody knows. One
+    that does not respond within PROBE_S may yet take it."""
+    for address in hosts.split(","):
+        try:
+            _connect(address)
+        except TimeoutError:
+            return False
+        except OSError:
+            continue
+        return False
+    return True
+
+
+def _connect(address: str) -> None:
     host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), PROBE_S).close()
+
+
+def _probe(address: str) -> str:
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), PROBE_S):
-            return (
-                "accepts connections but starts no session (is it ZooKeeper, and has it a quorum?)"
-            )
+        _connect(address)
+        return (
+            "accepts connections but starts no session (is it ZooKeeper, has it a quorum, and is "
+            "it not too slow?)"
+        )
     except TimeoutError:
         return "does not respond"
     except OSError as error:

@@ -79,6 +79,7 @@ class Resender:
             with waiting_for(self._server):
                 self._connected.wait(patience.seconds_left())
             if not patience.seconds_left():
+                results |= {index: self._no_reply(operations[index]) for index in lost}
                 break
             same_session = session == self._tracker.sessions_ended
             todo = [index for index in lost if same_session or operations[index].repeatable]
@@ -141,7 +142,9 @@ class Resender:
         return index, reply
 
     def _no_reply(self, operation: Operation) -> SessionLost:
-        return SessionLost(f"{operation.path}: no reply from ZooKeeper in {self._timeout_s:g} s")
+        return SessionLost(
+            f"{operation.path}: no reply from {self._server} in {self._timeout_s:g} s"
+        )
 
     def _wait(self, pending: Pending, patience: _Patience) -> None:
         with waiting_for(self._server):

@@ -118,6 +118,9 @@ class ZooKeeper(Protocol):
     def why_unreachable(self) -> str:
         """The outcome of a connection to each host, for an error. May wait a second for each."""
 
+    def is_refused(self) -> bool:
+        """Whether each host refuses connections at this moment. May wait a second."""
+
 
 Adapter: TypeAlias = Callable[[SessionSettings], ZooKeeper]
 """Makes sessions of one kind."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafka08 import waiting
-from kafka08.cli.spinner import ERASE_LINE, PLAIN_FRAMES, Spinner
+from kafka08.cli.spinner import ERASE_LINE, PLAIN_FRAMES, PlainWaits, Spinner
 from kafka08.errors import RequestTimeout
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest
@@ -89,3 +89,16 @@ def test_a_silent_broker_and_a_silent_zookeeper_are_waited_for(
     waits.clear()
     zk.exists("/")
     assert [f"ZooKeeper at {zk.hosts}"] == waits
+
+
+def test_in_a_pipe_silence_is_broken_by_lines() -> None:
+    """Short waits that follow each other are as silent as a long one: after a while a line has the
+    peer of that moment, then another one."""
+    pipe = Terminal()
+    waits = PlainWaits(pipe, silence_s=0.05)
+    while "h:2" not in pipe.getvalue():
+        with waits.wait_for("h:1"):
+            time.sleep(0.03)
+        with waits.wait_for("h:2"):
+            time.sleep(0.06)
+    assert all(line.startswith("Waiting for h:") for line in pipe.getvalue().splitlines())

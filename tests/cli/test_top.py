@@ -348,7 +348,7 @@ def test_a_zookeeper_that_is_silent_is_said_within_the_screen(cluster: EmbeddedC
         terminal.await_text("q quit")
         cluster.zookeeper.process.pause()
         try:
-            terminal.await_text("the connection to ZooKeeper was lost")
+            terminal.await_text("no reply from ZooKeeper")
             time.sleep(2 * AFTER_S)
             terminal.press("b")
             terminal.await_text("127.0.0.1")

@@ -21,11 +21,12 @@ from kafka08.doctor.snapshot import (
     Request,
     TopicFacts,
 )
+from kafka08.errors import KafkaError
 from kafka08.groups import CoordinatedFacts, GroupFacts, Member, Owner
 from kafka08.groups import PartitionFacts as GroupPartition
 from kafka08.observe.commit_times import KafkaCommit
 from kafka08.observe.coordinated import CoordinatedGroup, CoordinatedMember
-from kafka08.observe.snapshot import PartitionState
+from kafka08.observe.snapshot import ClusterView, GroupState, PartitionState
 from kafka08.protocol.offset_records import NO_EXPIRY
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk.nodes import BrokerRegistration, ConsumerRegistration
@@ -127,9 +128,9 @@ DIRECTORY = LogDirectoryFacts(
     logs={T0: LogOnDisk(1000, 1000, 9), TopicPartition(OFFSETS_TOPIC, 0): LogOnDisk(1000, 100, 9)},
 )
 HEALTHY = Snapshot(
+    ClusterView(NOW, controller=1),
     NOW,
     brokers={i: broker(i) for i in (1, 2, 3)},
-    controller=1,
     controller_epoch=5,
     topics=TOPICS,
     controller_clocks=(NOW - HOUR, NOW - HOUR - 50),
@@ -147,6 +148,10 @@ HEALTHY = Snapshot(
 
 def cluster(**changes: Any) -> Snapshot:
     return replace(HEALTHY, **changes)
+
+
+def seen(**changes: Any) -> Snapshot:
+    return cluster(view=replace(HEALTHY.view, **changes))
 
 
 def with_broker(broker_id: int, **changes: Any) -> Snapshot:
@@ -188,9 +193,9 @@ def at(host: str, port: int = 9092, **more: Any) -> BrokerRegistration:
 MANY = {f"m{n}": topic((1, 2)) for n in range(40)}
 
 FAULTS: Mapping[str, Callable[[], Snapshot]] = {
-    "no-brokers": lambda: cluster(brokers={}, controller=None, topics={}, groups={}),
+    "no-brokers": lambda: replace(seen(controller=None), brokers={}, topics={}, groups={}),
     "broker-unreadable": lambda: with_broker(4, registration=None, fault="no JSON"),
-    "broker-unreachable": lambda: with_broker(1, unreachable="connection refused"),
+    "broker-unreachable": lambda: with_broker(2, unreachable="connection refused"),
     "broker-slow": lambda: with_broker(1, seconds=1.5),
     "broker-loopback": lambda: with_broker(1, registration=at("127.0.0.1")),
     "broker-same-address": lambda: with_broker(1, registration=at("kafka2")),
@@ -201,8 +206,9 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "broker-misses-brokers": lambda: with_broker(1, known_brokers=frozenset({1, 2})),
     "broker-stale-leaders": lambda: with_broker(1, leaders={**LEADERS, T0: 2}),
     "broker-versions-mixed": lambda: with_broker(1, registration=at("kafka1", version=2)),
-    "controller-none": lambda: cluster(controller=None),
-    "controller-dead": lambda: cluster(controller=8),
+    "controller-none": lambda: seen(controller=None),
+    "controller-unreachable": lambda: with_broker(1, unreachable="connection refused"),
+    "controller-dead": lambda: seen(controller=8),
     "controller-epoch": lambda: cluster(controller_epoch=4),
     "zookeeper-slow": lambda: cluster(zookeeper_seconds=0.7),
     "isr-notifications": lambda: cluster(isr_notifications=5000),
@@ -330,8 +336,10 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
         coordinated={"c": coordinated(*IN_KAFKA, state="PreparingRebalance")}
     ),
     "offsets-expiring": lambda: cluster(commits={("idle", T0): KafkaCommit(NOW - 20 * HOUR)}),
-    "groups-not-read": lambda: cluster(failed_requests=("groups of broker 1: it is loading some",)),
-    "group-unreadable": lambda: cluster(group_faults={"h": "no such coordinator"}),
+    "groups-not-read": lambda: seen(unlisted=("groups of broker 1: it is loading",)),
+    "group-unreadable": lambda: seen(
+        groups={"h": GroupState(unknown_offsets=KafkaError("no such coordinator"))}
+    ),
     "group-stores-disagree": lambda: with_group(group(in_group(kafka=4))),
     "groups-left-out": lambda: cluster(groups_left_out=7),
     "log-directory-unusable": lambda: with_directory(fault="No such file or directory"),

@@ -100,6 +100,7 @@ def names(connect: str, *, ahead_s: float = 0.0) -> set[str]:
 
 BROKER_FAULTS: Mapping[str, Callable[[MetadataServer], object]] = {
     "broker-unreachable": lambda server: server.close(),
+    "controller-unreachable": lambda server: server.close(),
     "broker-misses-brokers": lambda server: server.brokers.remove(2),
     "broker-stale-leaders": lambda server: setattr(server, "leader", 2),
 }

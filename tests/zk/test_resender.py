@@ -155,9 +155,9 @@ def test_the_timeout_ends_it() -> None:
     """Without a response or a connection within the timeout, the call raises SessionLost and does
     not try again."""
     result, _ = run(Get("/a"), {Get: [NEVER]})
-    assert str(result) == "/a: no reply from ZooKeeper in 10 s"
+    assert str(result) == "/a: no reply from ZooKeeper at h:1 in 10 s"
     result, calls = run(Get("/a"), {Get: [ConnectionLost]}, meanwhile="time passes")
-    assert isinstance(result, SessionLost)
+    assert str(result) == "/a: no reply from ZooKeeper at h:1 in 10 s"
     assert len(calls) == 1
 
 

@@ -42,7 +42,7 @@ from kafka08.zk.operations import (
     encode,
 )
 from kafka08.zk.path_check import refusal_of
-from kafka08.zk.reachability import explain
+from kafka08.zk.reachability import explain, is_refused
 from kafka08.zk.zookeeper import ConnectionState, Event, Pending, SessionSettings, StateListener
 
 logger = logging.getLogger(__name__)
@@ -126,6 +126,9 @@ class KazooSession:
 
     def why_unreachable(self) -> str:
         return explain(self._hosts)
+
+    def is_refused(self) -> bool:
+        return is_refused(self._hosts)
 
 
 class KazooPending:

@@ -129,6 +129,9 @@ class ModelSession:
     def why_unreachable(self) -> str:
         return self._world.why_unreachable(self._settings.hosts)
 
+    def is_refused(self) -> bool:
+        return False  # the servers of a world come back
+
     def start(self) -> None:
         self._is_started = True
         self._connect()
