@@ -411,6 +411,84 @@ class PolicyViolation(ApiError):
     since = Level.V0_10_2
 
 
+class OutOfOrderSequence(ApiError):
+    """The sequence number of the batch does not follow the producer's last one."""
+
+    code = 45
+    since = Level.V0_11_0
+
+
+class DuplicateSequence(ApiError):
+    """The broker has this batch already."""
+
+    code = 46
+    since = Level.V0_11_0
+
+
+class InvalidProducerEpoch(ApiError):
+    """Another producer with this transactional id, or the coordinator, has fenced this one."""
+
+    code = 47
+    since = Level.V0_11_0
+
+
+class InvalidTxnState(ApiError):
+    """The producer's transaction is in a state in which this request is illegal."""
+
+    code = 48
+    since = Level.V0_11_0
+
+
+class InvalidProducerIdMapping(ApiError):
+    """The transactional id has another producer id, or is unknown."""
+
+    code = 49
+    since = Level.V0_11_0
+
+
+class InvalidTransactionTimeout(ApiError):
+    """The transaction timeout is above transaction.max.timeout.ms, or not above 0."""
+
+    code = 50
+    since = Level.V0_11_0
+
+
+class ConcurrentTransactions(ApiError):
+    """The last transaction of this producer is not completed yet."""
+
+    code = 51
+    since = Level.V0_11_0
+    retriable = True
+
+
+class TransactionCoordinatorFenced(ApiError):
+    """A later coordinator has written to this partition."""
+
+    code = 52
+    since = Level.V0_11_0
+
+
+class TransactionalIdAuthorizationFailed(ApiError):
+    """The client is not allowed to use this transactional id."""
+
+    code = 53
+    since = Level.V0_11_0
+
+
+class SecurityDisabled(ApiError):
+    """The broker has no authorizer."""
+
+    code = 54
+    since = Level.V0_11_0
+
+
+class OperationNotAttempted(ApiError):
+    """Another part of the request failed."""
+
+    code = 55
+    since = Level.V0_11_0
+
+
 CODES: Final[dict[int, type[ApiError]]] = {cls.code: cls for cls in ApiError.__subclasses__()}
 
 

@@ -1,4 +1,7 @@
-"""The rules for topic names. Source: kafka.common.Topic 0.8.2.2 and 0.10.2.2."""
+"""The rules for topic names.
+
+Source: kafka.common.Topic 0.8.2.2 and 0.10.2.2, org.apache.kafka.common.internals.Topic 0.11.0.2.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,26 @@ def fault_of(name: str, max_length: int = MAX_LENGTH) -> str | None:
             "'.', '_' and '-'"
         )
     return None
+
+
+def fault_at(name: str, level: Level) -> str | None:
+    """Why brokers of `level` do not create a topic `name`, in their words; None if they do."""
+    fault = fault_of(name, max_length_at(level))
+    if fault is None or level < Level.V0_11_0:
+        return fault
+    if name in {".", ".."}:
+        return 'Topic name cannot be "." or ".."'
+    if not name:
+        return "Topic name is illegal, it can't be empty"
+    if len(name) > LATER_MAX_LENGTH:
+        return (
+            f"Topic name is illegal, it can't be longer than {LATER_MAX_LENGTH} characters, topic "
+            f"name: {name}"
+        )
+    return (
+        f'Topic name "{name}" is illegal, it contains a character other than ASCII alphanumerics, '
+        "'.', '_' and '-'"
+    )
 
 
 def deletion_fault_of(name: str) -> str | None:

@@ -368,8 +368,7 @@ class AdminClient(Closeable):
         delete_config: Sequence[str],
     ) -> None:
         """The overrides first, made again if another tool has changed them, then the notification
-        that makes brokers read them: in the form of 0.8, of 0.9, or both, as the registered brokers
-        need."""
+        that makes brokers read them."""
         for _ in range(CONFIG_ROUNDS):
             [written] = self._zk.pipeline([altered])
             if not isinstance(written, BadVersion | NodeExists | NoNode):
@@ -377,14 +376,7 @@ class AdminClient(Closeable):
             altered = self._altered_config(name, config, delete_config)
         if isinstance(written, ZooKeeperError):
             raise written
-        change = nodes.ConfigChange(name)
-        versions = {found.version for found in self._store.registrations().values()}
-        if versions - {1}:
-            later = nodes.encode_later_config_change(change)
-            self._zk.create(paths.config_change(), later, sequence=True)
-        if not versions or 1 in versions:
-            text = nodes.encode_config_change(change)
-            self._zk.create(paths.config_change(), text, sequence=True)
+        self._store.announce_config_change(name)
 
     # Moving partitions
 

@@ -26,6 +26,12 @@ TOPIC: Final = 2
 BROKER: Final = 4
 RESOURCE_TYPES: Final = {1: "ANY", TOPIC: "TOPIC", 3: "GROUP", BROKER: "BROKER"}
 """Number of a resource type → its name; any other is UNKNOWN (also in AlterConfigs)."""
+UNKNOWN_TYPE: Final = 0
+
+
+def known_type(resource_type: int) -> int:
+    """The number of a resource's type in a response."""
+    return resource_type if resource_type in RESOURCE_TYPES else UNKNOWN_TYPE
 
 
 @dataclass(slots=True)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from kafka08.errors import BrokerIdTaken, NodeExists, ZooKeeperError
+from kafka08.errors import BrokerIdTaken, NodeExists, NoNode, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.profile import CLASSIC
 from kafka08.structs import PLAINTEXT, Broker, LeaderAndIsr, TopicPartition
@@ -268,6 +268,29 @@ class ClusterStore:
         write = Set if self.zk.exists(config_path) else Create
         assigned = Create(paths.topic(topic), nodes.encode_assignment(assignment))
         self.zk.multi([write(config_path, config_text), assigned])
+
+    def replace_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Write the topic's overrides in place of those that it has, and notify the brokers."""
+        path, text = paths.topic_config(topic), nodes.encode_topic_config(overrides)
+        self.zk.ensure(paths.TOPIC_CONFIGS)
+        try:
+            self.zk.set(path, text)
+        except NoNode:
+            with suppress(NodeExists):
+                self.zk.create(path, text)
+        self.announce_config_change(topic)
+
+    def announce_config_change(self, topic: str) -> None:
+        """The notification that makes brokers read a topic's overrides: in the form of 0.8, of 0.9,
+        or both, as the registered brokers need."""
+        change = nodes.ConfigChange(topic)
+        versions = {found.version for found in self.registrations().values()}
+        if versions - {1}:
+            later = nodes.encode_later_config_change(change)
+            self.zk.create(paths.config_change(), later, sequence=True)
+        if not versions or 1 in versions:
+            text = nodes.encode_config_change(change)
+            self.zk.create(paths.config_change(), text, sequence=True)
 
     def leader_and_isr(
         self, partitions: Iterable[TopicPartition], on_change: WatchCallback | None = None

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
+from kafka08.protocol.codec import decode_response
 from kafka08.protocol.create_topics import CreateTopicsRequest, NewTopic, TopicConfigEntry
+from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedConfig
+from kafka08.protocol.frame import SIZE
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import OFFSETS_TOPIC
 from tests.broker.world import World
+
+CAPTURED: dict[str, dict[str, Any]] = {
+    entry["name"]: entry
+    for entry in json.loads(
+        (Path(__file__).parents[1] / "data" / "0.11-api-admin.json").read_text(encoding="utf-8")
+    )
+}
 
 
 def world_of(tmp_path: Path, **keys: Any) -> World:
@@ -52,3 +64,125 @@ class TestCreateTopics:
         results = {one.topic: one for one in world.client.call(request).topics}
         assert (-1, None) == (results["bad"].error_code, results["bad"].message)
         assert ["good"] == world.store.topics()
+
+    def test_a_version_that_nobody_knows_is_refused(self, tmp_path: Path) -> None:
+        """0.11.0.3 stores message.format.version=1.0, and no broker of the cluster starts again."""
+        world = world_of(tmp_path)
+        world.lead("there")
+        world.controller.is_active = True
+        entry = TopicConfigEntry("message.format.version", "1.0")
+        request = CreateTopicsRequest([NewTopic("t", 1, 1, [], [entry])], 0, version=2)
+        (result,) = world.client.call(request).topics
+        assert (40, []) == (result.error_code, world.store.topics())
+        assert "message.format.version" in result.message
+
+
+def replay(world: World, name: str) -> None:
+    """Send a captured request: the response has the captured bytes."""
+    world.client.send(bytes.fromhex(CAPTURED[name]["request_hex"]))
+    (payload,) = world.client.frames()
+    assert CAPTURED[name]["response_hex"] == (SIZE.pack(len(payload)) + payload).hex()
+
+
+def world_of_configs(tmp_path: Path) -> World:
+    """The broker that the recording asked: number 2, where c1 is a topic."""
+    world = world_of(
+        tmp_path,
+        broker_id=2,
+        log_retention_ms=-1,
+        log_index_size_max_bytes=10 << 20,
+        listeners="PLAINTEXT://127.0.0.1:23912",
+        zookeeper_connect="127.0.0.1:23901/a",
+    )
+    world.store.create_topic("c1", {0: [2]}, {})
+    return world
+
+
+class TestConfigs:
+    def test_the_captured_exchanges_in_their_order(self, tmp_path: Path) -> None:
+        """What a topic has, before and after its overrides are replaced, and each refusal: byte for
+        byte."""
+        world = world_of_configs(tmp_path)
+        for name in (
+            "describe-configs-topic-some",
+            "describe-configs-topic-empty-list",
+            "describe-configs-topic-bad-name",
+            "describe-configs-broker-other",
+            "describe-configs-broker-not-int",
+            "describe-configs-broker-empty",
+            "describe-configs-type-0",
+            "describe-configs-type-3",
+            "describe-configs-type-99",
+            "describe-configs-two-same",
+            "alter-configs-topic",
+            "describe-configs-after-1",
+            "alter-configs-topic-replaces",
+            "describe-configs-after-2",
+            "alter-configs-validate-only",
+            "alter-configs-bad-value",
+            "alter-configs-unknown-key",
+            "alter-configs-null-value",
+            "alter-configs-unknown-topic",
+            "alter-configs-broker",
+            "alter-configs-other-broker-ok",
+            "alter-configs-duplicate",
+            "alter-configs-type-0",
+        ):
+            replay(world, name)
+        assert {"retention.ms": "6"} == world.store.topic_config("c1")
+
+    def test_all_keys_of_a_topic(self, tmp_path: Path) -> None:
+        """The captured keys, values and marks in the captured order, except for the format of
+        messages, which is that of 0.10.2 here."""
+        world = world_of_configs(tmp_path)
+        theirs = captured_configs("describe-configs-topic-all")
+        request = CAPTURED["describe-configs-topic-all"]["request_hex"]
+        world.client.send(bytes.fromhex(request))
+        (payload,) = world.client.frames()
+        ours = configs_in(payload)
+        for one in theirs:
+            if one.key == "message.format.version":
+                one.value = "0.10.2-IV0"
+        assert theirs == ours
+
+    def test_keys_of_the_broker(self, tmp_path: Path) -> None:
+        """The asked keys that exist, as captured: read-only, a password without its value."""
+        world = world_of_configs(tmp_path)
+        theirs = captured_configs("describe-configs-broker-self")
+        world.client.send(bytes.fromhex(CAPTURED["describe-configs-broker-self"]["request_hex"]))
+        (payload,) = world.client.frames()
+        assert sorted(theirs, key=repr) == sorted(configs_in(payload), key=repr)
+
+    def test_validation_writes_nothing(self, tmp_path: Path) -> None:
+        """validate_only has the same response, and the topic keeps its overrides."""
+        world = world_of_configs(tmp_path)
+        replay(world, "alter-configs-validate-only")
+        assert {} == world.store.topic_config("c1")
+
+    def test_a_version_that_nobody_knows_is_refused(self, tmp_path: Path) -> None:
+        """As in CreateTopics: 40, and nothing is stored."""
+        world = world_of_configs(tmp_path)
+        entry = ConfigEntry("message.format.version", "1.0")
+        request = AlterConfigsRequest([AlteredResource(TOPIC, "c1", [entry])], False)
+        (result,) = world.client.call(request).resources
+        assert 40 == result.error_code
+        assert {} == world.store.topic_config("c1")
+
+
+def captured_configs(name: str) -> list[DescribedConfig]:
+    return configs_in(bytes.fromhex(CAPTURED[name]["response_hex"])[SIZE.size :])
+
+
+def configs_in(payload: bytes) -> list[DescribedConfig]:
+    _, response = decode_response(DescribeConfigsRequest, payload)
+    (resource,) = response.resources
+    assert resource.error_code == 0
+    configs: list[DescribedConfig] = resource.configs
+    return configs
+
+
+@pytest.mark.parametrize("kind", ["describe", "create", "delete"])
+def test_access_control_is_disabled(tmp_path: Path, kind: str) -> None:
+    """54 with the captured text, byte for byte."""
+    (name,) = (name for name in CAPTURED if name.startswith(f"{kind}-acls"))
+    replay(world_of(tmp_path), name)

@@ -126,6 +126,9 @@ class FakeStore:
         self.znodes[paths.topic_config(topic)] = nodes.encode_topic_config(overrides)
         self.znodes[paths.topic(topic)] = nodes.encode_assignment(assignment)
 
+    def replace_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        self.configs[topic] = dict(overrides)
+
     def created_partitions(self, topic: str) -> int:
         """The partitions of a topic whose znode a broker wrote."""
         return len(nodes.decode_assignment(self.znodes[paths.topic(topic)]))

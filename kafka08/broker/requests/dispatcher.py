@@ -19,11 +19,14 @@ from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.fast_path import API_NUMBER, FastPath
 from kafka08.broker.requests.handlers import (
+    acls,
+    alter_configs,
     api_versions,
     consumer_metadata,
     controlled_shutdown,
     create_topics,
     delete_topics,
+    describe_configs,
     describe_groups,
     fetch,
     fetch_0_10_2,
@@ -50,12 +53,17 @@ from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import RequestConnection, ResponseFrame
+from kafka08.protocol.alter_configs import AlterConfigsRequest
 from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.create_acls import CreateAclsRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest
+from kafka08.protocol.delete_acls import DeleteAclsRequest
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
+from kafka08.protocol.describe_acls import DescribeAclsRequest
+from kafka08.protocol.describe_configs import DescribeConfigsRequest
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.heartbeat import HeartbeatRequest
@@ -104,6 +112,11 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (ApiVersionsRequest, api_versions),
         (CreateTopicsRequest, create_topics),
         (DeleteTopicsRequest, delete_topics),
+        (DescribeAclsRequest, acls),
+        (CreateAclsRequest, acls),
+        (DeleteAclsRequest, acls),
+        (DescribeConfigsRequest, describe_configs),
+        (AlterConfigsRequest, alter_configs),
     )
 }
 """Request class → handler and refusal. A handler gets every version of its API in one form."""

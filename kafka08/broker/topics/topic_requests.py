@@ -26,13 +26,17 @@ from kafka08.errors import (
     TopicAlreadyExists,
     UnknownError,
 )
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 from kafka08.protocol.create_topics import NO_COUNT, NewTopic
 from kafka08.topic_config import KEYS_AT, parse_topic_config
-from kafka08.topic_name import LATER_MAX_LENGTH, fault_of, metric_name
+from kafka08.topic_name import fault_at, metric_name
 
-LEVEL: Final = Level.V0_10_2
-"""The lowest level with this request."""
+UNKNOWN_KEY: Final = ByLevel(
+    {
+        Level.V0_10_2: "Unknown Log configuration {}.",
+        Level.V0_11_0: "Unknown topic config name: {}",
+    }
+)
 PARTITIONS_MAX = 20_000
 """The most partitions of a topic created by request. With many more its znode would exceed
 ZooKeeper's limit, and a wrong count of a client must not cost the broker its memory."""
@@ -84,21 +88,36 @@ class PartitionBudget:
         self._left -= max(0, count)
 
 
-def overrides_of(wanted: NewTopic) -> dict[str, str]:
+def overrides_of(wanted: NewTopic, level: Level) -> dict[str, str]:
     """The topic's configuration. InvalidConfig for an unknown name; UnknownError for a value, of
     which NullValue has no text."""
-    overrides: dict[str, str] = {}
-    for entry in wanted.configs:
-        if entry.value is None:
-            raise NullValue(f"the value of {entry.key} is null")
-        overrides[entry.key] = entry.value
-    for name in overrides:
-        if name not in KEYS_AT[LEVEL]:
-            raise InvalidConfig(f"Unknown Log configuration {name}.")
+    pairs = [(entry.key, entry.value) for entry in wanted.configs]
     try:
-        parse_topic_config(overrides, LEVEL)
+        return checked_overrides(pairs, level)
     except ConfigError as error:
-        raise UnknownError(text_of_refusal(overrides) or str(error)) from None
+        raise UnknownError(str(error)) from None
+
+
+def checked_overrides(pairs: Sequence[tuple[str, str | None]], level: Level) -> dict[str, str]:
+    """The overrides of a request. NullValue; InvalidConfig for an unknown name, from 0.11 on also
+    for a value that only we refuse; ConfigError for another value, with the text of the JVM."""
+    overrides: dict[str, str] = {}
+    for name, value in pairs:
+        if value is None:
+            raise NullValue(f"the value of {name} is null")
+        overrides[name] = value
+    for name in overrides:
+        if name not in KEYS_AT[level]:
+            raise InvalidConfig(UNKNOWN_KEY[level].format(name))
+    try:
+        parse_topic_config(overrides, level)
+    except ConfigError as error:
+        text = text_of_refusal(overrides)
+        if text is None and level >= Level.V0_11_0:
+            # A value that 0.11.0.3 stores, such as message.format.version=1.0. No broker of its
+            # cluster can start after that.
+            raise InvalidConfig(str(error)) from None
+        raise ConfigError(text or str(error)) from None
     return overrides
 
 
@@ -134,9 +153,9 @@ def assignment_of(
     return assign_replicas(brokers, partitions, wanted.replication_factor, racks=racks, rng=rng)
 
 
-def check_name(topic: str, existing: KnownTopics) -> None:
+def check_name(topic: str, existing: KnownTopics, level: Level) -> None:
     """InvalidTopic, or TopicAlreadyExists."""
-    fault = fault_of(topic, LATER_MAX_LENGTH)
+    fault = fault_at(topic, level)
     if fault is not None:
         raise InvalidTopic(fault)
     if topic in existing:

@@ -14,6 +14,7 @@ from typing import Final
 
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
+from kafka08.broker.requests.error_text import error_text
 from kafka08.broker.topics.topic_requests import (
     KnownTopics,
     NullValue,
@@ -24,7 +25,6 @@ from kafka08.broker.topics.topic_requests import (
     overrides_of,
 )
 from kafka08.errors import (
-    ApiError,
     InvalidRequest,
     KafkaError,
     NodeExists,
@@ -72,7 +72,8 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
             break
         topic = wanted.topic
         if times[topic] > 1:
-            results[topic] = refused(topic, InvalidRequest.code, twice, text_bytes)
+            text = error_text(InvalidRequest(twice), text_bytes)
+            results[topic] = CreateTopicResult(topic, InvalidRequest.code, text)
             continue
         try:
             budget.take(wanted)
@@ -84,10 +85,8 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
                 error,
                 extra=call.cause,
             )
-            text = error.detail if isinstance(error, ApiError) else str(error)
-            results[topic] = refused(topic, code_of(error), text, text_bytes)
-            if isinstance(error, NullValue):
-                results[topic].message = None
+            detail = None if isinstance(error, NullValue) else error_text(error, text_bytes)
+            results[topic] = CreateTopicResult(topic, code_of(error), detail)
         else:
             results[topic] = CreateTopicResult(topic, 0)
             if not request.validate_only:
@@ -103,10 +102,10 @@ def create_one(
     broker: BrokerContext, wanted: NewTopic, existing: KnownTopics, *, validate_only: bool
 ) -> Collection[int]:
     """Check and create one topic; returns its partitions. Switches. ApiError."""
-    overrides = overrides_of(wanted)
+    overrides = overrides_of(wanted, broker.config.level)
     racks, rng = broker.metadata_cache.racks, broker.runtime.random
     assignment = assignment_of(wanted, racks, rng, validate_only=validate_only)
-    check_name(wanted.topic, existing)
+    check_name(wanted.topic, existing, broker.config.level)
     check_assignment(assignment)
     if not validate_only:
         replicas = len(next(iter(assignment.values())))
@@ -116,13 +115,6 @@ def create_one(
         except NodeExists:
             raise TopicAlreadyExists(f"Topic '{wanted.topic}' already exists.") from None
     return tuple(assignment) if wanted.assignment else range(len(assignment))
-
-
-def refused(topic: str, code: int, text: str, text_bytes: int) -> CreateTopicResult:
-    """The result of one topic. The text may contain what was wanted: it ends where it is too long
-    for a response, since the others may have been created."""
-    text = text.encode()[:text_bytes].decode(errors="ignore")
-    return CreateTopicResult(topic, code, text)
 
 
 def named_twice(call: Call, times: Counter[str]) -> str:
