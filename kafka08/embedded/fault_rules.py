@@ -166,11 +166,14 @@ class FaultRules:
         self._hits.extend(line for line, is_hit in self._log.read() if is_hit)
 
     def close(self) -> None:
-        """Close the log."""
+        """The brokers have stopped: what they have noted stays countable."""
+        self.refresh()
         self._log.close()
 
     def _publish(self) -> None:
-        """Write the rules, and wait until the brokers have them."""
+        """Write the rules, and wait until the brokers have them. Nothing once they have stopped."""
+        if self._log.is_closed:
+            return
         self._version += 1
         rules = {number: added.rule for number, added in self._active.items()}
         write_rules(self._directory, RuleFile(rules, self._version, self._begins))

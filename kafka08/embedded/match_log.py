@@ -27,11 +27,13 @@ class MatchLog(Closeable):
 
     position   how far it is read, in bytes
     tallies    rule's number → its matches so far
+    is_closed  whether `close` was called
     versions   process id → (version of the rules that it has announced, when: ms since 1970)
     """
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.is_closed = False
         self.position = 0
         self.tallies: dict[int, Tally] = {}
         self.versions: dict[int, tuple[int, int]] = {}
@@ -54,7 +56,10 @@ class MatchLog(Closeable):
         return is_hit
 
     def read(self) -> Iterator[tuple[Line, bool]]:
-        """Count each line that is new, and return it with whether it is a hit."""
+        """Count each line that is new, and return it with whether it is a hit. None of a closed
+        log."""
+        if self.is_closed:
+            return
         data = bytearray()
         while block := os.pread(self._file, 1 << 20, self.position + len(data)):
             data += block
@@ -70,5 +75,7 @@ class MatchLog(Closeable):
                 yield line, tally is not None and tally.count()
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file. Closing twice does nothing."""
+        if not self.is_closed:
+            self.is_closed = True
+            os.close(self._file)

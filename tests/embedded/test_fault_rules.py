@@ -195,3 +195,15 @@ def test_rules_of_a_killed_cluster_are_not_used(tmp_path: Path) -> None:
     with EmbeddedCluster(brokers=1, data_dir=tmp_path, zookeeper="embedded") as other:
         ask(other.brokers[0], MetadataRequest(None))
         assert os.listdir(left) == ["matches"]
+
+
+def test_a_stopped_cluster_keeps_its_counts() -> None:
+    """Stopped again, it closes no file a second time: the number may be that of another one."""
+    with EmbeddedCluster(brokers=1, zookeeper="embedded") as other:
+        rule = other.faults.add("Metadata", delay_ms=1)
+        ask(other.brokers[0], MetadataRequest(["t"]))
+    with open(os.devnull) as innocent:
+        other.stop()
+        assert innocent.read() == ""
+    assert rule.hits == rule.matches == 1
+    rule.remove()
