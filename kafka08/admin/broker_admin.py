@@ -48,7 +48,8 @@ from kafka08.topic_name import deletion_fault_of, fault_of
 CREATE_TOPICS_KEY: Final = 19
 PROBE_MS: Final = 5000
 """How long to wait for the list of supported requests: a broker of 0.9 does not respond."""
-CONTROLLER_TRIES: Final = 20
+CONTROLLER_S: Final = 10.0
+"""How long a controller is looked for."""
 CONTROLLER_PAUSE_S: Final = 0.5
 MARGIN_MS: Final = 10_000
 """Added to the timeout in a request to get the timeout for its response."""
@@ -214,7 +215,8 @@ class BrokerAdmin(Closeable):
 
     def _ask_controller(self, request: Request) -> Any:
         """The response of the current controller; AdminError if there is none."""
-        for _ in range(CONTROLLER_TRIES):
+        give_up_at = self._runtime.monotonic() + CONTROLLER_S
+        while True:
             metadata = self._metadata()
             brokers = {broker.broker_id: broker for broker in metadata.brokers}
             controller = brokers.get(metadata.controller_id)
@@ -223,5 +225,8 @@ class BrokerAdmin(Closeable):
                 response: Any = self._cluster.send(address, request)
                 if all(topic.error_code != NotController.code for topic in response.topics):
                     return response
+            if self._runtime.monotonic() + CONTROLLER_PAUSE_S > give_up_at:
+                raise AdminError(
+                    f"The brokers at {self._addresses} have no controller; try again later"
+                )
             self._runtime.sleep(CONTROLLER_PAUSE_S)
-        raise AdminError(f"The brokers at {self._addresses} have no controller; try again later")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from kafka08.arrow.option_text import OptionText
@@ -128,7 +129,7 @@ class ReadSettings:
         """Retries of the driver's requests: their limit is `deadline`."""
         in_time = self.poll_timeout_ms // max(self.retry_interval_ms, 1) + 1
         tries = in_time if self.retries is None else self.retries + 1
-        return RetryPolicy(tries, self.retry_interval_ms)
+        return RetryPolicy(tries, self.retry_interval_ms, inf)
 
     @property
     def looks(self) -> int:

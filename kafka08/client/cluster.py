@@ -17,6 +17,7 @@ from functools import partial
 from math import inf
 from typing import Final, TypeVar, cast
 
+from kafka08 import waiting
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.requests import coordinator_of
@@ -47,6 +48,7 @@ from kafka08.errors import (
     SilentBroker,
 )
 from kafka08.lifecycle import ProcessBound
+from kafka08.listing import counted
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -73,10 +75,6 @@ replicas do not follow may have a successor that it does not know."""
 COORDINATOR_TRIES: Final = 100
 """About 10 s with the usual backoff: the first request creates the offsets topic, which takes a
 broker one to three seconds."""
-SEARCH_S: Final = 10.0
-"""A search that takes longer than its backoffs, and than this, tries no more: each try asks all
-brokers, and one that does not respond takes 10 s or more."""
-
 PROBE_S: Final = 2.0
 """A broker that is not given up must respond to a small request in this time."""
 SILENT_S: Final = 30.0
@@ -92,7 +90,8 @@ class ClusterClient(ProcessBound):
                         in it are asked
     timeout_ms          longest wait for a response
     connect_timeout_ms  longest wait for a connection
-    retry_policy        for `ask_leaders` and `at_leader`
+    retry_policy        for `ask_leaders` and `at_leader`. They take its time, and twice that of
+                        both timeouts
     negotiates          whether connections ask brokers for their API versions
     creates_topics      metadata is requested by the names of topics, and brokers with
                         auto.create.topics.enable create those that do not exist: for producers
@@ -121,6 +120,7 @@ class ClusterClient(ProcessBound):
         assert bootstrap, "give at least one broker"
         self._bootstrap = list(bootstrap)
         self._retry_policy = retry_policy
+        self._one_try_s = (timeout_ms + connect_timeout_ms) / 1000
         self._creates_topics = creates_topics
         self._runtime = runtime
         self._lock = runtime.rlock()
@@ -215,21 +215,22 @@ class ClusterClient(ProcessBound):
 
         Waits for the offsets topic, which the very first call creates; then raises
         ConsumerCoordinatorNotAvailable. Retries only after an error that `passes`, and not after
-        `give_up_at` (monotonic seconds); while no broker responds, for SEARCH_S or all backoffs.
+        `give_up_at` (monotonic seconds).
         """
         known = self._coordinators.get(group)
         if known is not None:
             return known
         policy = RetryPolicy(tries, self._retry_policy.backoff_ms)
-        longest_s = max(SEARCH_S, tries * policy.backoff_ms / 1000)
-        found = retry(
-            lambda: self.find_coordinator(group),
-            policy,
-            self._runtime,
-            what=f"looking for the coordinator of group {group}",
-            passes=passes,
-            give_up_at=min(give_up_at, self._runtime.monotonic() + longest_s),
-        )
+        give_up_at = min(give_up_at, self._runtime.monotonic() + policy.longest_s)
+        with self.trying_until(give_up_at):
+            found = retry(
+                lambda: self.find_coordinator(group),
+                policy,
+                self._runtime,
+                what=f"looking for the coordinator of group {group}",
+                passes=passes,
+                give_up_at=give_up_at,
+            )
         with self._lock:
             self._coordinators[group] = found
         return found
@@ -257,12 +258,10 @@ class ClusterClient(ProcessBound):
         """`ask(connection to the group's coordinator)`. If `ask` raises an error that `passes`, it
         is called again, at a coordinator that is looked up again where needed. `search_tries`: of
         each of these searches. Nothing is tried again after `give_up_at` (monotonic seconds); by
-        default after SEARCH_S and all backoffs of `policy`, so that brokers that do not respond
-        take the time of a few tries and not of all."""
+        default as `policy` says."""
         policy = policy or self._retry_policy
         if give_up_at is None:
-            longest_s = SEARCH_S + policy.tries * policy.backoff_ms / 1000
-            give_up_at = self._runtime.monotonic() + longest_s
+            give_up_at = self._runtime.monotonic() + policy.longest_s
 
         def attempt() -> R:
             broker = self.coordinator(group, tries=search_tries, give_up_at=give_up_at)
@@ -274,14 +273,20 @@ class ClusterClient(ProcessBound):
                 self.forget_coordinator(group)
                 raise
 
-        return retry(
-            attempt,
-            policy,
-            self._runtime,
-            what=f"asking the coordinator of group {group}",
-            passes=passes,
-            give_up_at=give_up_at,
-        )
+        with self.trying_until(give_up_at):
+            return retry(
+                attempt,
+                policy,
+                self._runtime,
+                what=f"asking the coordinator of group {group}",
+                passes=passes,
+                give_up_at=give_up_at,
+            )
+
+    def trying_until(self, last_try_at: float) -> AbstractContextManager[None]:
+        """For a block whose tries begin until then (monotonic seconds): it waits for brokers no
+        longer than the last of them may take."""
+        return giving_up_at(last_try_at + self._one_try_s)
 
     def connection(self, broker: Broker) -> AbstractContextManager[Connection]:
         """A pooled connection to `broker` for a `with` block, which has it for itself.
@@ -359,9 +364,14 @@ class ClusterClient(ProcessBound):
         self._runtime.random.shuffle(candidates)
         # A stable sort: both parts stay shuffled.
         candidates.sort(key=self._failed.__contains__)
-        failures = []
+        failures: list[str] = []
         kind: type[NoBrokersAvailable] = NoBrokerSaysVersions
+        responded = 0
         for host, port in candidates:
+            if failures and self._runtime.monotonic() >= waiting.give_up_at():
+                left = len(candidates) - responded - len(failures)
+                failures.append(f"no time was left to ask {counted(left, 'more broker')}")
+                break
             try:
                 with self._connection((host, port)) as connection:
                     response = connection.send(request)
@@ -380,8 +390,9 @@ class ClusterClient(ProcessBound):
             else:
                 self._failed.discard((host, port))
                 self.is_reached = True
+                responded += 1
                 yield response
-        if len(failures) == len(candidates):
+        if not responded:
             raise kind("no broker responded: " + "; ".join(failures))
 
     def _warn(self, text: str) -> None:
@@ -470,15 +481,19 @@ class ClusterClient(ProcessBound):
             if again:
                 raise _worst(again.values(), passes)
 
+        # A leader that does not respond may have a successor, which is tried after it.
+        give_up_at = self._runtime.monotonic() + self._one_try_s + self._retry_policy.longest_s
         try:
-            retry(
-                round_,
-                self._retry_policy,
-                self._runtime,
-                what=f"asking the leaders of {len(wanted)} partitions",
-                passes=passes,
-                before_next=lambda error: self._refresh_after(error, open_),
-            )
+            with self.trying_until(give_up_at):
+                retry(
+                    round_,
+                    self._retry_policy,
+                    self._runtime,
+                    what=f"asking the leaders of {len(wanted)} partitions",
+                    passes=passes,
+                    before_next=lambda error: self._refresh_after(error, open_),
+                    give_up_at=give_up_at,
+                )
         except KafkaError as error:
             if is_whole:
                 raise

@@ -175,7 +175,9 @@ class Coordinators:
         give_up_at = self._clock.monotonic() + timeout_s
         left = list(groups)
         while left:
-            results.update(self._round(left, ask, result, check))
+            with self._cluster.trying_until(give_up_at):
+                coordinators = self._find(left)
+            results.update(self._round(coordinators, ask, result, check))
             left = [group for group in left if _may_pass(results[group])]
             if left:
                 if self._clock.monotonic() >= give_up_at:
@@ -185,12 +187,16 @@ class Coordinators:
         return results
 
     def _round(
-        self, groups: Sequence[str], ask: Ask, result: Callable[[str, Response], R], check: Check
+        self,
+        coordinators: Mapping[str, Broker | KafkaError],
+        ask: Ask,
+        result: Callable[[str, Response], R],
+        check: Check,
     ) -> dict[str, R | KafkaError]:
-        """One try."""
+        """One try. `coordinators`: group → its coordinator, or why it was not found."""
         results: dict[str, R | KafkaError] = {}
         by_broker: dict[Broker, list[str]] = {}
-        for group, found in self._find(groups).items():
+        for group, found in coordinators.items():
             if isinstance(found, KafkaError):
                 results[group] = found
             else:

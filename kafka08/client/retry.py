@@ -1,11 +1,10 @@
-"""Which errors a client retries, and how often."""
+"""Which errors a client retries, how often, and how long."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from typing import TypeVar
 
 from kafka08 import waiting
@@ -30,14 +29,25 @@ PASSING = (ConnectionFailed, RequestTimeout, NoBrokersAvailable)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`tries` attempts in all (at least 1), with `backoff_ms` between them."""
+    """Up to `tries` attempts in all (at least 1), with `backoff_ms` between them. The last begins
+    `within_s` after the first at the latest, or as long as all the backoffs take.
+
+    Tries bound errors that come at once, such as that of a partition without a leader. They bound
+    no time: an attempt may wait for each of many silent brokers.
+    """
 
     tries: int = 4
     backoff_ms: int = 100
+    within_s: float = 10.0
 
     def __post_init__(self) -> None:
         assert self.tries >= 1
         assert self.backoff_ms >= 0
+
+    @property
+    def longest_s(self) -> float:
+        """The time in which attempts begin."""
+        return max(self.within_s, self.tries * self.backoff_ms / 1000)
 
 
 def is_retriable(error: KafkaError) -> bool:
@@ -81,14 +91,17 @@ def retry(
     what: str,
     passes: Callable[[KafkaError], bool] = is_retriable,
     before_next: Callable[[KafkaError], None] = lambda _: None,
-    give_up_at: float = inf,
+    give_up_at: float | None = None,
 ) -> T:
     """The result of the first attempt that succeeds; the error of the last one otherwise.
 
     Only an error that `passes` is retried. `before_next` runs before each retry, after the backoff:
     forget a leader, refresh metadata. An error that it raises counts as that attempt's error. No
-    retry begins after `give_up_at` (monotonic seconds), nor after that of `giving_up_at`.
+    retry begins after `give_up_at` (monotonic seconds; None: as the policy says), nor after that of
+    `giving_up_at`.
     """
+    if give_up_at is None:
+        give_up_at = clock.monotonic() + policy.longest_s
     give_up_at = min(give_up_at, waiting.give_up_at())
     failed: KafkaError | None = None
     backoff_s = policy.backoff_ms / 1000

@@ -78,8 +78,8 @@ class PartitionReader:
         """The messages of one fetch, which waits up to `wait_ms` for the first one; empty at the
         log end. The next call fetches batches again that were not taken from this iterator.
 
-        If the leader moves or does not respond, it is looked up again, as often as the retry policy
-        allows, for the time of all its backoffs. Raises OffsetOutOfRange, InvalidMessage (a damaged
+        If the leader moves or does not respond, it is looked up again, as often and as long as the
+        retry policy allows. Raises OffsetOutOfRange, InvalidMessage (a damaged
         message), MessageTooLarge, and the error of the last attempt.
         """
         fetched = self._fetch()
@@ -112,8 +112,6 @@ class PartitionReader:
         def passes(error: KafkaError) -> bool:
             return is_retriable_at_leader(error) and not self._is_stopping()
 
-        # A limit in tries alone bounds no time: each may wait for several silent brokers.
-        longest_s = self._policy.tries * self._policy.backoff_ms / 1000
         return retry(
             lambda: self._fetch_once(size),
             self._policy,
@@ -121,7 +119,6 @@ class PartitionReader:
             what=f"reading {self._tp} from offset {self.position}",
             passes=passes,
             before_next=self._look_up_leader,
-            give_up_at=self._clock.monotonic() + longest_s,
         )
 
     def _look_up_leader(self, _: KafkaError) -> None:

@@ -29,7 +29,7 @@ from kafka08.observe.group import (
     coordinated_facts,
     group_facts,
 )
-from kafka08.observe.reader import ClusterReader
+from kafka08.observe.reader import GROUP_S, ClusterReader
 from kafka08.observe.snapshot import ClusterView
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -103,7 +103,8 @@ class GroupReader(Closeable):
         if self.has_zookeeper and not may_coordinate(self._zookeeper):
             return CoordinatedGroups(())
         try:
-            return CoordinatorReader(self._reader.client(), self._runtime).groups()
+            with self._reader.within(GROUP_S):
+                return CoordinatorReader(self._reader.client(), self._runtime).groups()
         except KafkaError as error:
             return CoordinatedGroups((), (f"groups that brokers coordinate: {error}",))
 
@@ -135,7 +136,9 @@ class GroupReader(Closeable):
         RECENT_RECORDS of the group's partition of the offsets topic. Raises nothing."""
         in_kafka = [p.topic_partition for p in partitions if p.kafka is not None]
         try:
-            return self.commit_times(RECENT_RECORDS).commits(group, in_kafka) if in_kafka else {}
+            with self._reader.within(GROUP_S):
+                times = self.commit_times(RECENT_RECORDS) if in_kafka else None
+                return times.commits(group, in_kafka) if times else {}
         except KafkaError as error:
             logger.warning("when offsets of group %s were committed is not known: %s", group, error)
             return {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
@@ -31,6 +32,7 @@ from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import Address
 from kafka08.structs import LATEST_OFFSET, OFFSETS_TOPIC, TopicPartition
+from kafka08.waiting import giving_up_at
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
@@ -44,6 +46,9 @@ logger = logging.getLogger(__name__)
 RETRIES: Final = RetryPolicy(tries=2, backoff_ms=100)
 TIMEOUT_MS: Final = 5000
 """For requests to brokers that have responded just before."""
+GROUP_S: Final = 30.0
+VIEW_S: Final = 120.0
+"""How long brokers are asked about some groups, and about everything: a hundred million offsets."""
 FIRST_WITH_TIMESTAMPS: Final = 3
 """Registration version of brokers of 0.10.0."""
 
@@ -135,6 +140,12 @@ class ClusterReader(Closeable):
         owners   including the groups' owners
         beside   called when leaders are read, before anything that may take long
         """
+        with self.within(VIEW_S):
+            return self._read_view(starts, owners, beside)
+
+    def _read_view(
+        self, starts: bool, owners: bool, beside: Callable[[Layout], object]
+    ) -> ClusterView:
         began = self._runtime.monotonic()
         if self._nodes is None or self._nodes.session != self._zk.session_id:
             self._nodes = Nodes(self._zk, self._runtime)
@@ -178,6 +189,17 @@ class ClusterReader(Closeable):
         strictly  for those who act on it: an assignment that cannot be read is an error, and these
                   ask again until a coordinator knows each partition
         """
+        if strictly is not None:
+            return self._read_groups(names, also, strictly)
+        with self.within(GROUP_S):
+            return self._read_groups(names, also, None)
+
+    def _read_groups(
+        self,
+        names: Sequence[str],
+        also: Mapping[str, Collection[TopicPartition]],
+        strictly: Coordinators | None,
+    ) -> ClusterView:
         began = self._runtime.monotonic()
         failed: list[str] = []
         layout = self._layout(strict=strictly is not None)
@@ -237,6 +259,10 @@ class ClusterReader(Closeable):
             layout.numbers,
             layout.faults,
         )
+
+    def within(self, seconds: float) -> AbstractContextManager[None]:
+        """For a block of requests to brokers that together take so long at most."""
+        return giving_up_at(self._runtime.monotonic() + seconds)
 
     # --- brokers
 

@@ -46,7 +46,7 @@ BYTES_MAX: Final = 64 * 1024 * 1024
 SECONDS_MAX: Final = 5.0
 SHOWN_BYTES_MAX: Final = 16 * 1024
 """Maximum bytes shown of one key or value."""
-RETRIES: Final = RetryPolicy(tries=2, backoff_ms=100)
+RETRIES: Final = RetryPolicy(tries=2, backoff_ms=100, within_s=0)
 FETCH_BYTES: Final = 1024 * 1024
 FETCH_BYTES_MIN: Final = 16 * 1024
 """Each partition of a topic has a fetch in memory, so those of many partitions are small."""
@@ -110,6 +110,10 @@ class Browser:
 
         `order` is "partition" if no message has a timestamp, else "time".
         """
+        with self._cluster.trying_until(self._ends_at):
+            return self._search(request)
+
+    def _search(self, request: SearchRequest) -> dict[str, Any]:
         bounds, faults = self._bounds(self._partitions(request))
         self._fetch_bytes = min(FETCH_BYTES, max(FETCH_BYTES_MIN, BYTES_MAX // (len(bounds) or 1)))
         limit = min(request.limit, MESSAGES_MAX)

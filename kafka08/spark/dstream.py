@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 from pyspark import RDD
@@ -97,7 +98,7 @@ class Batches:
         conf = self._sc.getConf()
         interval_ms = ssc._jssc.ssc().graph().batchDuration().milliseconds()
         self.rate_limit = RateLimit(lambda name, default: str(conf.get(name, default)), interval_ms)
-        self._policy = RetryPolicy(1 + int(conf.get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS)
+        self._policy = RetryPolicy(1 + int(conf.get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS, inf)
         self._made: dict[int, KafkaRDD] = {}
         """End of the interval → its RDD, in order."""
         self._newest_ms = 0

@@ -67,6 +67,21 @@ def test_no_retry_begins_after_the_time_to_give_up() -> None:
     assert clock.slept == [0.25, 0.25]
 
 
+@pytest.mark.parametrize(("policy", "longest_s"), [((9, 100), 10.0), ((100, 250), 25.0)])
+def test_tries_begin_for_a_limited_time(policy: tuple[int, int], longest_s: float) -> None:
+    """However long each takes: as long as all the backoffs, and 10 s if those take less."""
+    clock = MockClock()
+    began = clock.monotonic()
+
+    def fail() -> None:
+        clock.advance(4.0)
+        raise RequestTimeout
+
+    with pytest.raises(RequestTimeout):
+        retry(fail, RetryPolicy(*policy), clock, what="x")
+    assert longest_s - 4.3 < clock.monotonic() - began < longest_s + 4.0
+
+
 def test_an_error_that_does_not_pass_is_raised_at_once() -> None:
     """OffsetOutOfRange will not go away by asking again."""
     attempts = Attempts(OffsetOutOfRange())

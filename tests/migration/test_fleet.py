@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from threading import Barrier
 from typing import Any, TypeVar
 
 import pytest
@@ -480,8 +481,10 @@ def test_an_interrupted_watch_enters_no_state(zk: ZkClient, connections: Connect
 def test_an_interrupt_ends_the_steps_of_other_threads(connections: Connections) -> None:
     """They wait for members, and would enter a state afterwards."""
     ended: list[str] = []
+    begun = Barrier(3)
 
     def wait(migration: OffsetMigration) -> None:
+        begun.wait(timeout=60.0)
         if migration.group == "a":
             return
         try:

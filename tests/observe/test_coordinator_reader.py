@@ -14,6 +14,7 @@ from kafka08.errors import (
 )
 from kafka08.levels import Level
 from kafka08.observe.coordinator_reader import AT_ONCE, CoordinatorReader
+from kafka08.observe.reader import GROUP_S, ClusterReader
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.describe_groups import (
     DescribedGroup,
@@ -31,6 +32,7 @@ from kafka08.protocol.metadata import (
 from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC
+from kafka08.waiting import give_up_at
 from tests.mock_clock import MockClock
 from tests.network.scripted import Hangup, Script, ScriptedNetwork
 
@@ -38,7 +40,7 @@ from tests.network.scripted import Hangup, Script, ScriptedNetwork
 class Cluster:
     """Brokers 1, 2, … with these groups each; None: of 0.8, which closes the connection on a key
     that it does not know. codes: of a broker's ListGroups. moved: groups that Describe answers 16.
-    drops: this many connections are lost when ListGroups arrives.
+    drops: this many connections are lost when ListGroups arrives. seconds: of each response.
     """
 
     def __init__(self, *groups: list[str] | None) -> None:
@@ -48,6 +50,7 @@ class Cluster:
         self.moved: set[str] = set()
         self.has_offsets_topic = False
         self.drops = 0
+        self.seconds = 0.0
         self._brokers = [BrokerEndpoint(n, f"b{n}", 9092) for n in range(1, len(groups) + 1)]
         for broker, names in zip(self._brokers, groups, strict=True):
             self.network.broker(broker.host, broker.port, self._script(broker.broker_id, names))
@@ -61,7 +64,11 @@ class Cluster:
         return CoordinatorReader(cluster, self.clock)
 
     def _script(self, broker_id: int, groups: list[str] | None) -> Script:
-        def respond(request: Request) -> Response:
+        def respond(request: Request) -> Response | None:
+            left = give_up_at() - self.clock.monotonic()
+            self.clock.advance(min(self.seconds, max(left, 0.001)))
+            if self.seconds >= left:
+                return None
             match request:
                 case MetadataRequest():
                     return MetadataResponse(self._brokers, self._topics())
@@ -157,3 +164,16 @@ def test_no_coordinator_is_asked_for_without_an_offsets_topic() -> None:
     cluster = Cluster(["a"])
     assert cluster.reader().describe("a") is None
     assert {type(request) for _, request in cluster.network.asked} == {MetadataRequest}
+
+
+def test_groups_are_read_for_a_limited_time() -> None:
+    """However many requests that takes, of which each has its own timeout. (With 3,000 groups at a
+    broker that took 4.9 s for each response a command took three minutes.)"""
+    names = [f"g{n:04d}" for n in range(3000)]
+    cluster = Cluster(names)
+    with ClusterReader(None, "b1:9092", runtime=cluster.network.runtime(cluster.clock)) as reader:
+        reader.read_groups(names[:5])
+        began, cluster.seconds = cluster.clock.monotonic(), 1.9
+        view = reader.read_groups(names[:5])
+    assert [True] * 5 == [view.groups[name].unknown_group is not None for name in names[:5]]
+    assert cluster.clock.monotonic() - began == pytest.approx(GROUP_S, abs=1.0)

@@ -18,6 +18,7 @@ from kafka08.consumer.group.poller import Poller
 from kafka08.errors import KafkaError, LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.waiting import giving_up_at
 
 logger = logging.getLogger(__name__)
 
@@ -119,11 +120,13 @@ class BrokerQueries:
 
     def _ask(self, query: Callable[[], T], timeout_s: float) -> T:
         self._poller.raise_woken()
+        give_up_at = self._runtime.monotonic() + timeout_s
         outcome: list[tuple[T | None, KafkaError | None]] = []
 
         def run() -> None:
             try:
-                outcome.append((query(), None))
+                with giving_up_at(give_up_at):
+                    outcome.append((query(), None))
             except KafkaError as error:
                 outcome.append((None, error))
             except Exception as error:
@@ -135,7 +138,6 @@ class BrokerQueries:
             self._poller.stream.wake()
 
         self._runtime.spawn(run, name="kafka08-query")
-        give_up_at = self._runtime.monotonic() + timeout_s
         self._poller.wait_until(lambda: bool(outcome), give_up_at, "a request to the brokers")
         result, error = outcome[0]
         if error is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Final
 
 from kafka08.client.retry import RetryPolicy, retry
@@ -94,9 +95,8 @@ class Ownership:
                     raise ValueError(f"this member does not own {some_of(foreign)}")
                 self._commit(self.positions() if offsets is None else dict(offsets))
 
-        retry(
-            attempt, RetryPolicy(retries + 1, backoff_ms), self._runtime, what="committing offsets"
-        )
+        policy = RetryPolicy(retries + 1, backoff_ms, inf)  # 0.8: it counts, whatever a try takes
+        retry(attempt, policy, self._runtime, what="committing offsets")
 
     def fetch_committed(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The committed offset of each of `partitions`; NO_OFFSET where there is none. Commits wait

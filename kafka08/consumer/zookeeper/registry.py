@@ -80,6 +80,7 @@ class GroupRegistry:
         on_release: Callable[[], None],
     ) -> None:
         self._zk = zk
+        self._runtime = runtime
         self._group = group
         self._consumer_id = consumer_id
         self._exclude_internal_topics = exclude_internal_topics
@@ -192,8 +193,9 @@ class GroupRegistry:
             self._uncertain.discard(tp)
 
     def _create_id(self, data: str) -> None:
-        tries = 1 + 2 * self._zk.granted_timeout_ms // ID_POLL_MS
-        for _ in range(tries):
+        # The session of a former process with this id is gone in that time.
+        give_up_at = self._runtime.monotonic() + 2 * self._zk.granted_timeout_ms / 1000
+        while self._runtime.monotonic() < give_up_at:
             try:
                 self._zk.create_ephemeral(self.id_path, data)
                 return

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from kafka08.client.cluster import SEARCH_S
 from kafka08.consumer.zookeeper.offset_store import (
     DualOffsetStore,
     KafkaOffsetStore,
@@ -254,7 +253,7 @@ def test_a_commit_gives_up_the_search_for_the_coordinator(
     cluster.network.broker(HOST, PORT, respond_late)
     with pytest.raises(ConsumerCoordinatorNotAvailable):
         kafka.commit({A: 1})
-    assert cluster.clock.monotonic() - began < SEARCH_S + 10.0
+    assert cluster.clock.monotonic() - began < 20.0
 
 
 def test_other_errors_of_a_fetch_mean_nothing_committed(
