@@ -18,6 +18,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("kafka08.cli.up:up", "Run a local cluster, in the foreground or detached."),
     "status": ("kafka08.cli.up:status", "Show the cluster's addresses and its brokers' states."),
     "down": ("kafka08.cli.up:down", "Stop the cluster."),
+    "fault": (
+        "kafka08.cli.fault:fault",
+        "Break requests, brokers and networks of a local cluster.",
+    ),
     "zookeeper": ("kafka08.cli.zookeeper:zookeeper", "Run one ZooKeeper server."),
     "broker": ("kafka08.cli.broker:broker", "Run one broker, and look at a cluster's brokers."),
     "topic": ("kafka08.cli.topic:topic", "Create, list, describe, alter and delete topics."),

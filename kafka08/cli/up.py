@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -31,7 +31,7 @@ from kafka08.cli.options import (
 )
 from kafka08.cli.signals import StopRequest, handles_stop_signals, interrupt_on_stop_signals
 from kafka08.cli.table import show_json
-from kafka08.config import parse_overrides
+from kafka08.config import PORT_MAX, parse_overrides
 from kafka08.errors import KafkaError
 from kafka08.levels import NEWEST
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from kafka08.embedded import EmbeddedCluster
     from kafka08.embedded.broker_state import BrokerState
     from kafka08.embedded.cluster import ZooKeeperKind
-    from kafka08.embedded.control import Verb
     from kafka08.embedded.detached import ClusterDirectory, ClusterState
+    from kafka08.embedded.supervisor import Supervisor
     from kafka08.runtime import Event
 
 BROKERS = 3
@@ -49,8 +49,29 @@ ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
 """The usual ports; if they are taken, other ones are used."""
 _POLL_S = 0.01
 
-CLUSTER_OPTIONS = ("brokers", "level", "zookeeper", "profile", "config_file", "overrides")
+CLUSTER_OPTIONS = (
+    *("brokers", "level", "zookeeper", "profile", "config_file", "overrides"),
+    *("control", "cuttable"),
+)  # fmt: skip
 """Options that only a start can take into account."""
+
+
+def loopback_address(
+    ctx: click.Context, option: click.Parameter, value: str | None
+) -> tuple[str, int] | None:
+    """Host and port of HOST:PORT. BadParameter for a host that others can reach."""
+    if value is None:
+        return None
+    from kafka08.pages.guard import is_loopback
+
+    host, _, port = value.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not port.isdecimal() or int(port) > PORT_MAX or not is_loopback(host):
+        raise click.BadParameter(
+            f"{value!r} is not host:port of this machine alone, such as 127.0.0.1:9000", ctx, option
+        )
+    return host, int(port)
+
 
 data_dir_option = click.option(
     "--data-dir",
@@ -89,6 +110,16 @@ data_dir_option = click.option(
     "disk; java: Apache's. Default: that whose data is in the directory; in a new one java with "
     "--data-dir, else embedded.",
 )
+@click.option(
+    "--control",
+    metavar="HOST:PORT",
+    callback=loopback_address,
+    help="Serve faults, kills and waits to programs in any language over HTTP, on a loopback "
+    "address; port 0: a free one. The file control-token in the cluster's directory has the token.",
+)
+@click.option(
+    "--cuttable", is_flag=True, help="Put a relay before each broker, so that `fault cut` works."
+)
 @profile_option
 @json_option("One JSON object, as from status --json.")
 @config_options
@@ -102,6 +133,8 @@ def up(
     as_json: bool,
     level: str | None,
     zookeeper: ZooKeeperKind | None,
+    control: tuple[str, int] | None,
+    cuttable: bool,
     profile: str | None,
     config_file: str | None,
     overrides: tuple[str, ...],
@@ -119,12 +152,12 @@ def up(
     if detach:
         interrupt_on_stop_signals()
         config = keys_for_all(config_file, overrides, profile, level)
-        show_cluster(start_detached(data_dir, brokers, zookeeper, config))
+        show_cluster(start_detached(data_dir, brokers, zookeeper, config, control, cuttable))
         return
     stopping = StopRequest()
     import_servers()
     config = keys_for_all(config_file, overrides, profile, level)
-    run(brokers, zookeeper, config, data_dir, stopping)
+    run(brokers, zookeeper, config, data_dir, stopping, control, cuttable)
 
 
 def import_servers() -> None:
@@ -134,7 +167,22 @@ def import_servers() -> None:
     warm()
 
 
-def broker_command(verb: Verb, text: str) -> None:
+def ask_cluster(data_dir: Path | None, verb: str, **parameters: Any) -> Any:
+    """Have the process of a running cluster execute a verb (cluster_control.py); exits 1 if none
+    runs."""
+    from kafka08.embedded.control import RESPONSE_S, ask
+
+    directory = open_directory(data_dir)
+    if directory.running() is None:
+        report_none_runs(directory)
+        say(f"Start one: {up_command('up --detach', directory.path)}")
+        sys.exit(1)
+    await_ready(directory)
+    response_s = RESPONSE_S + parameters.get("timeout", 0)
+    return ask(directory.path, verb, response_s, **parameters)
+
+
+def broker_command(verb: str, text: str) -> None:
     """Add `kafka08 up VERB ID`, with `text` as its help."""
 
     @up.command(verb, epilog=example(f"kafka08 up {verb} 1"), help=text)
@@ -143,20 +191,12 @@ def broker_command(verb: Verb, text: str) -> None:
     @json_option("One JSON object.")
     @click.pass_context
     def command(ctx: click.Context, broker: int, data_dir: Path | None, as_json: bool) -> None:
-        from kafka08.embedded.control import ask
-
         assert ctx.parent is not None
-        directory = open_directory(data_dir or ctx.parent.params["data_dir"])
-        if directory.running() is None:
-            report_none_runs(directory)
-            say(f"Start one: {up_command('up --detach', directory.path)}")
-            sys.exit(1)
-        await_ready(directory)
-        said = ask(directory.path, verb, broker)
+        state = ask_cluster(data_dir or ctx.parent.params["data_dir"], verb, broker=broker)
         if as_json:
-            show_json({"broker": broker, "done": said})
+            show_json({"broker": broker, "done": state["text"]})
         else:
-            show(said)
+            show(state["text"])
 
 
 broker_command("restart", "Stop the broker ID cleanly, if it runs, and start it again.")
@@ -182,6 +222,9 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
         state = await_ready(directory)
         show(f"export KAFKA08_ZOOKEEPER={quote(state.zookeeper)}")
         show(f"export KAFKA08_BOOTSTRAP={quote(state.bootstrap)}")
+        if state.control:
+            show(f"export KAFKA08_CONTROL={quote(state.control)}")
+            show(f"export KAFKA08_CONTROL_TOKEN_FILE={quote(control_token(state))}")
     elif not state.is_ready:
         show(f"starting   process {state.pid} in {state.directory}")
     else:
@@ -298,6 +341,8 @@ def run(
     config: dict[str, str],
     data_dir: Path | None,
     stopping: Event,
+    control: tuple[str, int] | None = None,
+    cuttable: bool = False,
 ) -> None:
     """Run the cluster in this process. A signal during its start takes effect after the start."""
     from kafka08.embedded import EmbeddedCluster
@@ -317,7 +362,9 @@ def run(
         return
     # An interrupted start may leave a process behind that the guard does not know yet.
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + count)]
-    cluster = EmbeddedCluster(count, config, data_dir, zookeeper=zookeeper, ports=ports)
+    cluster = EmbeddedCluster(
+        count, config, data_dir, zookeeper=zookeeper, ports=ports, cuttable=cuttable
+    )
     if directory is None:
         directory = ClusterDirectory(cluster.data_dir)
         directory.claim()
@@ -328,7 +375,7 @@ def run(
                 # Not announced: waiting processes must not take it for ready.
                 say("Stopped while it was starting.")
             else:
-                supervise(cluster, directory, stopping)
+                supervise(cluster, directory, control, stopping)
     except (KafkaError, OSError) as error:
         fail(error)  # before the directory is free: `up` then reads the reason
     finally:
@@ -336,13 +383,20 @@ def run(
         forget_foreground(directory.path)
 
 
-def supervise(cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: Event) -> None:
+def supervise(
+    cluster: EmbeddedCluster,
+    directory: ClusterDirectory,
+    address: tuple[str, int] | None,
+    stopping: Event,
+) -> None:
     """Watch a started cluster, and report the ends of its brokers."""
     from kafka08.embedded.control import ControlServer
     from kafka08.embedded.supervisor import Supervisor
 
     with ControlServer(directory.path) as control:
         supervisor = Supervisor(cluster, directory, control, partial(show_broker, directory.path))
+        if address is not None:
+            supervisor.http = serve_control(supervisor, directory, address)
         show_cluster(supervisor.announce())
         say("Ctrl-C stops the cluster.")
         try:
@@ -353,11 +407,31 @@ def supervise(cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: E
             raise
 
 
+def serve_control(
+    supervisor: Supervisor, directory: ClusterDirectory, address: tuple[str, int]
+) -> str:
+    """Serve the cluster's verbs to other programs from now on; the server's address."""
+    from kafka08.cli.http_server import serve_http
+    from kafka08.embedded.control_app import ControlApp, write_token
+
+    app = ControlApp(supervisor.verbs, write_token(directory.path))
+    return serve_http(app, *address, "--control")
+
+
+def control_token(state: ClusterState) -> str:
+    """The file with the token of a cluster's control server."""
+    from kafka08.embedded.control_app import TOKEN_FILE
+
+    return str(Path(state.directory) / TOKEN_FILE)
+
+
 def start_detached(
     data_dir: Path | None,
     brokers: int | None,
     zookeeper: ZooKeeperKind | None,
     config: dict[str, str],
+    control: tuple[str, int] | None,
+    cuttable: bool,
 ) -> ClusterState:
     """The cluster of the directory, started if needed. ClickException if it does not start."""
     from kafka08.embedded.cluster import choose_zookeeper
@@ -374,6 +448,10 @@ def start_detached(
     kind = zookeeper or choose_zookeeper(directory.path, is_to_last=data_dir is not None)
     command.append(f"--zookeeper={kind}")
     command += [f"--override={key}={value}" for key, value in config.items()]
+    if control is not None:
+        command.append("--control=[{}]:{}".format(*control))
+    if cuttable:
+        command.append("--cuttable")
     with directory.open_log() as output:
         owner = subprocess.Popen(
             command,
@@ -416,6 +494,8 @@ def show_cluster(state: ClusterState) -> None:
     show(f"ZooKeeper  {state.zookeeper}")
     show(f"brokers    {state.bootstrap}")
     show(f"data       {state.directory}")
+    if state.control:
+        show(f"control    {state.control} with the token in {control_token(state)}")
     show(
         f"shell      export KAFKA08_ZOOKEEPER={quote(state.zookeeper)} "
         f"KAFKA08_BOOTSTRAP={quote(state.bootstrap)}"

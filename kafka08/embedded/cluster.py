@@ -162,6 +162,11 @@ class EmbeddedCluster(Startable):
         return "0.0.0.0" if everywhere else self.zookeeper.host
 
     @property
+    def level(self) -> str:
+        """The release whose protocol its brokers speak, such as 0.10.2."""
+        return self._level
+
+    @property
     def bootstrap(self) -> str:
         """`host:port,host:port` of all brokers, for metadata.broker.list."""
         return ",".join(f"{broker.host}:{broker.port}" for broker in self.brokers)
@@ -362,7 +367,7 @@ class EmbeddedCluster(Startable):
     def restart(self, broker: EmbeddedBroker | int) -> None:
         """Stop one broker cleanly (if it runs), start it again, and wait until it is ready. The
         other ones need not run."""
-        broker = self._broker(broker)
+        broker = self.find(broker)
         broker.stop()
         broker.start()
         self.await_ready([broker])
@@ -410,23 +415,23 @@ class EmbeddedCluster(Startable):
     def kill(self, broker: EmbeddedBroker | int, *, expire: bool = True) -> None:
         """SIGKILL. `expire`: also end its ZooKeeper session, so that the cluster notices now and
         not after zookeeper.session.timeout.ms."""
-        broker = self._broker(broker)
+        broker = self.find(broker)
         broker.kill()
         if expire:
             self.expire_session(broker)
 
     def pause(self, broker: EmbeddedBroker | int) -> None:
         """SIGSTOP: its connections stay open, but it does not respond until `resume`."""
-        self._broker(broker).pause()
+        self.find(broker).pause()
 
     def resume(self, broker: EmbeddedBroker | int) -> None:
-        self._broker(broker).resume()
+        self.find(broker).resume()
 
     def expire_session(self, broker: EmbeddedBroker | int) -> None:
         """Expire the broker's ZooKeeper session on the server. Its znodes go at once; it registers
         again if it runs. No effect if it is not registered."""
         with ZkClient(self.zookeeper.connect_string) as zk:
-            registration = zk.stat(paths.broker(self._broker(broker).id))
+            registration = zk.stat(paths.broker(self.find(broker).id))
         if registration is not None:
             self._session_ended = True
             end_session(self.zookeeper.connect_string, registration.ephemeral_owner)
@@ -436,7 +441,7 @@ class EmbeddedCluster(Startable):
     ) -> Path:
         """Flip all bits in the last `size` bytes of the broker's newest segment of the partition;
         returns the file. A killed broker finds the damage at its start; a running one serves it."""
-        return corrupt_tail(self._broker(broker).partition_directory(topic, partition), size)
+        return corrupt_tail(self.find(broker).partition_directory(topic, partition), size)
 
     def cut(self, broker: EmbeddedBroker | int) -> None:
         """Cut the broker's network: to clients, other brokers and ZooKeeper, until `restore`.
@@ -446,13 +451,13 @@ class EmbeddedCluster(Startable):
         """
         if self._relay is None:
             raise KafkaError("cut needs a cluster that was created with cuttable=True")
-        self._cut.add(self._broker(broker).id)
+        self._cut.add(self.find(broker).id)
         self._apply_cuts()
 
     def restore(self, broker: EmbeddedBroker | int) -> None:
         """Undo `cut`."""
         if self._cut:
-            self._cut.discard(self._broker(broker).id)
+            self._cut.discard(self.find(broker).id)
             self._apply_cuts()
 
     def reset_connections(self, broker: EmbeddedBroker | int) -> None:
@@ -461,7 +466,7 @@ class EmbeddedCluster(Startable):
         Needs cuttable=True."""
         if self._relay is None:
             raise KafkaError("reset_connections needs a cluster with cuttable=True")
-        self._relay.reset([f"broker-{self._broker(broker).id}"])
+        self._relay.reset([f"broker-{self.find(broker).id}"])
 
     def heal(self) -> None:
         """Undo every fault except damaged files: remove rules, restore networks, resume paused
@@ -513,7 +518,7 @@ class EmbeddedCluster(Startable):
         with ZkClient(self.zookeeper.connect_string) as zk:
             delete_all(zk, pause)
 
-    def _broker(self, broker: EmbeddedBroker | int) -> EmbeddedBroker:
+    def find(self, broker: EmbeddedBroker | int) -> EmbeddedBroker:
         """The broker, which may be given by its id. KafkaError if there is none of that id."""
         if isinstance(broker, EmbeddedBroker):
             return broker

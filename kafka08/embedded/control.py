@@ -1,8 +1,8 @@
 """Requests of commands to the process that runs a cluster: a Unix socket in its directory.
 
-One request per connection, a JSON line each way:
+One request per connection, a JSON line each way; the verbs are those of `ClusterControl`:
 
-    {"verb": "restart", "broker": 1}  →  {"said": "Broker 1 runs at …"}  or  {"error": "…"}
+    {"verb": "restart", "parameters": {"broker": 1}}  →  {"result": …}  or  {"error": "…"}
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any
 
 from kafka08.errors import KafkaError
 from kafka08.lifecycle import Closeable
 
-Verb = Literal["restart", "kill", "stop"]
-
 RESPONSE_S = 120.0
 """A clean stop takes up to 20 s, a start up to 60 s."""
 _REQUEST_S = 5.0
-_REQUEST_CHARACTERS_MAX = 200
+_REQUEST_CHARACTERS_MAX = 64 * 1024
 _NAME = "control"
 _ADDRESS_BYTES_MAX = 100
 """Unix limits socket addresses to about 104 to 108 bytes."""
+
+Execute = Callable[[str, Mapping[str, Any]], Any]
 
 
 class ControlServer(Closeable):
@@ -41,19 +42,18 @@ class ControlServer(Closeable):
             self._listener.bind(address)
         self._listener.listen()
 
-    def serve(self, execute: Callable[[Verb, int], str], seconds: float) -> None:
-        """Wait for a request, at most `seconds`, and respond. The response has
-        the error of `execute`, if any; the connection of a client that sends nothing is closed."""
+    def serve(self, execute: Execute, seconds: float) -> None:
+        """Wait for a request, at most `seconds`, and let a thread respond: it may wait for long.
+        The response has the error of `execute`, if any; the connection of a client that sends
+        nothing is closed."""
         self._listener.settimeout(seconds)
         try:
             connection, _ = self._listener.accept()
         except TimeoutError:
             return
-        with connection, suppress(OSError):
-            connection.settimeout(_REQUEST_S)
-            request = connection.makefile("r", errors="replace")
-            response = _respond(execute, request.readline(_REQUEST_CHARACTERS_MAX))
-            connection.sendall(json.dumps(response).encode() + b"\n")
+        threading.Thread(
+            target=_serve_one, args=(connection, execute), name="control", daemon=True
+        ).start()
 
     def close(self) -> None:
         """Accept no more requests."""
@@ -61,19 +61,20 @@ class ControlServer(Closeable):
         self._path.unlink(missing_ok=True)
 
 
-def ask(directory: Path, verb: Verb, broker: int) -> str:
-    """Send a request to the process that runs the cluster; returns its response once it has
-    executed it. KafkaError if it fails, does not respond in RESPONSE_S, or is stopping."""
+def ask(directory: Path, verb: str, response_s: float = RESPONSE_S, **parameters: Any) -> Any:
+    """Send a request to the process that runs the cluster; returns the result once it has executed
+    it. KafkaError if it fails, does not respond in time, or is stopping."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(RESPONSE_S)
+        connection.settimeout(response_s)
         try:
             with _address(directory) as address:
                 connection.connect(address)
-            connection.sendall(json.dumps({"verb": verb, "broker": broker}).encode() + b"\n")
+            request = {"verb": verb, "parameters": parameters}
+            connection.sendall(json.dumps(request).encode() + b"\n")
             line = connection.makefile("r").readline()
         except TimeoutError:
             raise KafkaError(
-                f"no response from {directory / _NAME} within {RESPONSE_S:.0f} s"
+                f"no response from {directory / _NAME} within {response_s:.0f} s"
             ) from None
         except (FileNotFoundError, ConnectionRefusedError):  # `ControlServer.close` was first
             raise KafkaError(
@@ -87,20 +88,27 @@ def ask(directory: Path, verb: Verb, broker: int) -> str:
     response = json.loads(line)
     if "error" in response:
         raise KafkaError(response["error"])
-    said: str = response["said"]
-    return said
+    return response["result"]
 
 
-def _respond(execute: Callable[[Verb, int], str], line: str) -> dict[str, str]:
+def _serve_one(connection: socket.socket, execute: Execute) -> None:
+    with connection, suppress(OSError):
+        connection.settimeout(_REQUEST_S)
+        request = connection.makefile("r", errors="replace")
+        response = _respond(execute, request.readline(_REQUEST_CHARACTERS_MAX))
+        connection.sendall(json.dumps(response).encode() + b"\n")
+
+
+def _respond(execute: Execute, line: str) -> dict[str, Any]:
     try:
         request = json.loads(line)
-        verb, broker = request["verb"], int(request["broker"])
-    except (ValueError, KeyError, TypeError, OverflowError):  # 1e999 is infinite
-        return {"error": f"not a request: {line!r}"}
-    if verb not in get_args(Verb):
-        return {"error": f"unknown verb {verb!r}"}
+        verb, parameters = request["verb"], request["parameters"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {"error": f"not a request: {line!r:.200}"}
+    if not isinstance(verb, str) or not isinstance(parameters, dict):
+        return {"error": f"not a request: {line!r:.200}"}
     try:
-        return {"said": execute(verb, broker)}
+        return {"result": execute(verb, parameters)}
     except (KafkaError, OSError) as error:
         return {"error": str(error)}
 

@@ -39,6 +39,7 @@ class ClusterState:
 
     pid, started   the process that runs the cluster (identity.py)
     brokers        the state of each, by id; empty while it starts
+    control        the address of the control server for other programs; "" without one
     """
 
     pid: int
@@ -47,6 +48,7 @@ class ClusterState:
     zookeeper: str = ""
     bootstrap: str = ""
     brokers: tuple[BrokerState, ...] = ()
+    control: str = ""
 
     @property
     def is_ready(self) -> bool:
@@ -62,7 +64,7 @@ class ClusterState:
         written."""
         fields = json.loads(text)
         fields["brokers"] = tuple(BrokerState(**broker) for broker in fields["brokers"])
-        for name in ("zookeeper", "bootstrap"):
+        for name in ("zookeeper", "bootstrap", "control"):
             if not _ADDRESSES.fullmatch(fields[name]):
                 raise ValueError(f"{name} {fields[name]!r} is not an address")
         return cls(**fields)
@@ -109,12 +111,16 @@ class ClusterDirectory:
         return True
 
     def announce(
-        self, zookeeper: str, bootstrap: str, brokers: tuple[BrokerState, ...]
+        self,
+        zookeeper: str,
+        bootstrap: str,
+        brokers: tuple[BrokerState, ...],
+        control: str = "",
     ) -> ClusterState:
         """Publish the addresses and the brokers' states to other processes. Claim the directory
         first."""
         assert self._lock_file is not None, "only the owner of a directory writes its state"
-        state = self._own_state(zookeeper, bootstrap, brokers)
+        state = self._own_state(zookeeper, bootstrap, brokers, control)
         self._write(state)
         return state
 
@@ -212,10 +218,14 @@ class ClusterDirectory:
             return False
 
     def _own_state(
-        self, zookeeper: str = "", bootstrap: str = "", brokers: tuple[BrokerState, ...] = ()
+        self,
+        zookeeper: str = "",
+        bootstrap: str = "",
+        brokers: tuple[BrokerState, ...] = (),
+        control: str = "",
     ) -> ClusterState:
         owner = ProcessIdentity.of_this_process()
-        return ClusterState(*owner, str(self.path), zookeeper, bootstrap, brokers)
+        return ClusterState(*owner, str(self.path), zookeeper, bootstrap, brokers, control)
 
     def _write(self, state: ClusterState) -> None:
         # Readers see the old text or the new one, never a part.

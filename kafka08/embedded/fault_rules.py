@@ -227,12 +227,7 @@ def read_rules(directory: Path) -> RuleFile:
         texts, version, begins = json.loads((directory / RULES).read_text())
     except FileNotFoundError:
         return RuleFile()
-    rules = {}
-    for number, values in texts.items():
-        addresses = values.pop("addresses", None)
-        if addresses is not None:
-            values["addresses"] = {int(broker): address for broker, address in addresses.items()}
-        rules[int(number)] = Rule(**values)
+    rules = {int(number): Rule.from_json(values) for number, values in texts.items()}
     return RuleFile(rules, version, begins)
 
 

@@ -100,14 +100,19 @@ class Rule:
     def of(cls, values: Mapping[str, Any], level: Level, brokers: Collection[int]) -> Rule:
         """The rule with these values, for brokers of that level with these ids. ConfigError for a
         value that is not legal, and for a rule that no request can match."""
+        rule = cls.from_json(values)
+        _check_action(rule)
+        _check_against(rule, level, brokers)
+        return rule
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Rule:
+        """The rule with these values; None stands for no value. ConfigError for an illegal one."""
         for name in values:
             if name not in CHECKS:
                 raise ConfigError(f"{name}: a rule has no such key{did_you_mean(name, CHECKS)}")
         given = {name: value for name, value in values.items() if value is not None}
-        rule = cls(**{name: CHECKS[name](name, value) for name, value in given.items()})
-        _check_action(rule)
-        _check_against(rule, level, brokers)
-        return rule
+        return cls(**{name: CHECKS[name](name, value) for name, value in given.items()})
 
     @property
     def apis(self) -> tuple[Api, ...]:
@@ -128,10 +133,11 @@ class Rule:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The values that differ from the defaults."""
-        return {
-            of.name: value for of in fields(self) if (value := getattr(self, of.name)) != of.default
-        }
+        """The values that differ from the defaults; an error has its name."""
+        values = {of.name: getattr(self, of.name) for of in fields(self)}
+        if self.error is not None:
+            values["error"] = error_name(CODES[self.error])
+        return {of.name: values[of.name] for of in fields(self) if values[of.name] != of.default}
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.to_json().items())

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kafka08.embedded.control import ControlServer, Verb, ask
-from kafka08.errors import KafkaError
+from kafka08.embedded.control import ControlServer, ask
+from kafka08.errors import ConfigError, KafkaError
 
 TURN_S = 0.02
 
 
-def execute(verb: Verb, broker: int) -> str:
+def execute(verb: str, parameters: Mapping[str, Any]) -> str:
+    if verb == "format":
+        raise ConfigError("there is no verb 'format'")
+    broker = parameters["broker"]
     if broker == 7:
         raise KafkaError("there is no broker 7")
     if broker == 8:
@@ -46,11 +50,11 @@ def test_a_response_is_a_result_or_an_error(tmp_path: Path) -> None:
     """The client gets the result of its request, or the error that it caused, an error of the disk
     included."""
     with serving(tmp_path):
-        assert ask(tmp_path, "kill", 1) == "kill 1"
+        assert ask(tmp_path, "kill", broker=1) == "kill 1"
         for broker, reason in ((7, "there is no broker 7"), (8, "no space left")):
             with pytest.raises(KafkaError, match=reason):
-                ask(tmp_path, "restart", broker)
-        assert ask(tmp_path, "stop", 2) == "stop 2"
+                ask(tmp_path, "restart", broker=broker)
+        assert ask(tmp_path, "stop", broker=2) == "stop 2"
 
 
 def test_the_directory_may_have_a_long_name(tmp_path: Path) -> None:
@@ -58,7 +62,7 @@ def test_the_directory_may_have_a_long_name(tmp_path: Path) -> None:
     directory = tmp_path / ("d" * 200)
     directory.mkdir()
     with serving(directory):
-        assert ask(directory, "kill", 1) == "kill 1"
+        assert ask(directory, "kill", broker=1) == "kill 1"
     assert list(directory.iterdir()) == []
 
 
@@ -66,7 +70,8 @@ def test_the_directory_may_have_a_long_name(tmp_path: Path) -> None:
     "line",
     [
         *(b"", b"\n", b"[]\n", b"\xff\n", b"x" * 5000),
-        *(b'{"verb": "format", "broker": 1}\n', b'{"verb": "kill", "broker": 1e999}\n'),
+        *(b'{"verb": "format", "parameters": {}}\n', b'{"verb": "kill", "parameters": 1}\n'),
+        *(b'{"verb": 1, "parameters": {}}\n', b"[" * 5000),
     ],
 )
 def test_invalid_bytes_change_nothing(tmp_path: Path, line: bytes) -> None:
@@ -77,7 +82,7 @@ def test_invalid_bytes_change_nothing(tmp_path: Path, line: bytes) -> None:
             client.sendall(line)
             client.shutdown(socket.SHUT_WR)
             assert b"error" in client.recv(1000)
-        assert ask(tmp_path, "kill", 1) == "kill 1"
+        assert ask(tmp_path, "kill", broker=1) == "kill 1"
 
 
 def test_a_leftover_socket_is_replaced(tmp_path: Path) -> None:
@@ -85,9 +90,9 @@ def test_a_leftover_socket_is_replaced(tmp_path: Path) -> None:
     killed = ControlServer(tmp_path)
     killed._listener.close()
     with pytest.raises(KafkaError, match="is stopping"):
-        ask(tmp_path, "kill", 1)
+        ask(tmp_path, "kill", broker=1)
     with serving(tmp_path):
-        assert ask(tmp_path, "kill", 1) == "kill 1"
+        assert ask(tmp_path, "kill", broker=1) == "kill 1"
 
 
 def test_a_cluster_that_stops_says_so(tmp_path: Path) -> None:
@@ -95,4 +100,4 @@ def test_a_cluster_that_stops_says_so(tmp_path: Path) -> None:
     with serving(tmp_path):
         pass
     with pytest.raises(KafkaError, match=r"is stopping, .* start it again when it has ended"):
-        ask(tmp_path, "restart", 1)
+        ask(tmp_path, "restart", broker=1)

@@ -223,7 +223,7 @@ def _kafkajs(_: str) -> list[str]:
 
 
 @cache
-def _node_modules() -> Mapping[str, str]:
+def node_modules() -> Mapping[str, str]:
     """Where npm has put what package.json names. Asks npm once per checkout and version of it."""
     wanted = PROGRAMS / "package.json"
     place = CACHE / f"npm-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:12]}"
@@ -298,7 +298,7 @@ KAFKAJS = ForeignClient(
     _kafkajs,
     {"0.10.2": ()},
     codecs=("none", "gzip", "snappy"),
-    environment=_node_modules,
+    environment=node_modules,
 )
 FRANZ_GO = ForeignClient("franz-go", _franz_go, {"0.10.2": (), "0.9.0": ("max=0.9.0",)})
 
