@@ -200,6 +200,11 @@ class Config:
         return self.keys_for({name: getattr(self, name.replace(".", "_")) for name in self.KEYS})
 
     @property
+    def existing(self) -> list[str]:
+        """The keys that exist in this configuration, sorted."""
+        return sorted(name for name, key in self.keys.items() if key.exists)
+
+    @property
     def _known(self) -> list[str]:
         """The keys that were set and exist, sorted."""
         keys = self.keys

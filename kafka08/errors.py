@@ -85,6 +85,19 @@ class ApiError(KafkaError):
     retriable: ClassVar[bool] = False
     refresh_metadata: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls,
+        *,
+        code: int | None = None,
+        since: Level | None = None,
+        retriable: bool = False,
+        refresh_metadata: bool = False,
+    ) -> None:
+        """A direct subclass has a code of its own; others have that of their base."""
+        if code is not None:
+            cls.code, cls.retriable, cls.refresh_metadata = code, retriable, refresh_metadata
+            cls.since = Level.V0_8_2 if since is None else since
+
     def __str__(self) -> str:
         return f"{type(self).__name__} ({self.code}): {self.detail}"
 
@@ -94,399 +107,236 @@ class ApiError(KafkaError):
         return super().__str__() or (type(self).__doc__ or "").split("\n", maxsplit=1)[0]
 
 
-class UnknownError(ApiError):
+class UnknownError(ApiError, code=-1):
     """The broker met an error that has no code of its own."""
-
-    code = -1
 
 
 class UnpacksTooLarge(UnknownError):
     """A compressed message set unpacks to more bytes than are allowed."""
 
 
-class OffsetOutOfRange(ApiError):
+class OffsetOutOfRange(ApiError, code=1):
     """The offset is below the log's start or above its end."""
 
-    code = 1
 
-
-class InvalidMessage(ApiError):
+class InvalidMessage(ApiError, code=2):
     """A message failed its CRC check or is shorter than a message can be."""
 
-    code = 2
 
-
-class UnknownTopicOrPartition(ApiError):
+class UnknownTopicOrPartition(ApiError, code=3, retriable=True, refresh_metadata=True):
     """This broker does not have the partition."""
 
-    code = 3
-    retriable = True
-    refresh_metadata = True
 
-
-class InvalidFetchSize(ApiError):
+class InvalidFetchSize(ApiError, code=4):
     """The fetch size is not valid."""
 
-    code = 4
 
-
-class LeaderNotAvailable(ApiError):
+class LeaderNotAvailable(ApiError, code=5, retriable=True, refresh_metadata=True):
     """The partition has no leader right now (an election is under way, or the topic is new)."""
 
-    code = 5
-    retriable = True
-    refresh_metadata = True
 
-
-class NotLeaderForPartition(ApiError):
+class NotLeaderForPartition(ApiError, code=6, retriable=True, refresh_metadata=True):
     """This broker has the partition but does not lead it."""
 
-    code = 6
-    retriable = True
-    refresh_metadata = True
 
-
-class RequestTimedOut(ApiError):
+class RequestTimedOut(ApiError, code=7, retriable=True):
     """Not enough replicas had the messages in time; the leader did append them."""
 
-    code = 7
-    retriable = True
 
-
-class BrokerNotAvailable(ApiError):
+class BrokerNotAvailable(ApiError, code=8, retriable=True, refresh_metadata=True):
     """The broker is not available."""
 
-    code = 8
-    retriable = True
-    refresh_metadata = True
 
-
-class ReplicaNotAvailable(ApiError):
+class ReplicaNotAvailable(ApiError, code=9):
     """A replica is not alive; in a Metadata response the leader can still be used."""
 
-    code = 9
 
-
-class MessageSizeTooLarge(ApiError):
+class MessageSizeTooLarge(ApiError, code=10):
     """A message, its 12-byte header included, is larger than max.message.bytes."""
 
-    code = 10
 
-
-class StaleControllerEpoch(ApiError):
+class StaleControllerEpoch(ApiError, code=11):
     """The request comes from a controller that has been replaced."""
 
-    code = 11
 
-
-class OffsetMetadataTooLarge(ApiError):
+class OffsetMetadataTooLarge(ApiError, code=12):
     """The metadata of a committed offset is longer than offset.metadata.max.bytes."""
 
-    code = 12
 
-
-class StaleLeaderEpoch(ApiError):
+class StaleLeaderEpoch(ApiError, code=13):
     """The leader epoch of the request is not above the one already known.
 
     Sent by 0.8.2 alone: from 0.9 on the code means a lost connection, and no broker sends it.
     """
 
-    code = 13
 
-
-class OffsetsLoadInProgress(ApiError):
+class OffsetsLoadInProgress(ApiError, code=14, retriable=True):
     """The offset manager is still reading its partition of __consumer_offsets."""
 
-    code = 14
-    retriable = True
 
-
-class ConsumerCoordinatorNotAvailable(ApiError):
+class ConsumerCoordinatorNotAvailable(ApiError, code=15, retriable=True):
     """The offsets topic does not exist yet or has no leader."""
 
-    code = 15
-    retriable = True
 
-
-class NotCoordinatorForConsumer(ApiError):
+class NotCoordinatorForConsumer(ApiError, code=16, retriable=True):
     """This broker does not lead the group's partition of __consumer_offsets."""
 
-    code = 16
-    retriable = True
 
-
-class InvalidTopic(ApiError):
+class InvalidTopic(ApiError, code=17):
     """The topic name is illegal, or the topic is internal and must not be written."""
 
-    code = 17
 
-
-class MessageSetSizeTooLarge(ApiError):
+class MessageSetSizeTooLarge(ApiError, code=18):
     """The whole message set is larger than one segment of the log."""
 
-    code = 18
 
-
-class NotEnoughReplicas(ApiError):
+class NotEnoughReplicas(ApiError, code=19, retriable=True):
     """Fewer replicas are in sync than min.insync.replicas; nothing was appended."""
 
-    code = 19
-    retriable = True
 
-
-class NotEnoughReplicasAfterAppend(ApiError):
+class NotEnoughReplicasAfterAppend(ApiError, code=20, retriable=True):
     """The messages were appended, but then fewer replicas were in sync than required."""
 
-    code = 20
-    retriable = True
 
-
-class InvalidRequiredAcks(ApiError):
+class InvalidRequiredAcks(ApiError, code=21, since=Level.V0_9_0):
     """The acks of a Produce request are not -1, 0 or 1."""
 
-    code = 21
-    since = Level.V0_9_0
 
-
-class IllegalGeneration(ApiError):
+class IllegalGeneration(ApiError, code=22, since=Level.V0_9_0):
     """The generation is not that of the group."""
 
-    code = 22
-    since = Level.V0_9_0
 
-
-class InconsistentGroupProtocol(ApiError):
+class InconsistentGroupProtocol(ApiError, code=23, since=Level.V0_9_0):
     """The member supports no protocol that all members of the group support."""
 
-    code = 23
-    since = Level.V0_9_0
 
-
-class InvalidGroupId(ApiError):
+class InvalidGroupId(ApiError, code=24, since=Level.V0_9_0):
     """The name of the group is not valid."""
 
-    code = 24
-    since = Level.V0_9_0
 
-
-class UnknownMemberId(ApiError):
+class UnknownMemberId(ApiError, code=25, since=Level.V0_9_0):
     """The group has no such member."""
 
-    code = 25
-    since = Level.V0_9_0
 
-
-class InvalidSessionTimeout(ApiError):
+class InvalidSessionTimeout(ApiError, code=26, since=Level.V0_9_0):
     """The session timeout is outside group.min.session.timeout.ms and
     group.max.session.timeout.ms."""
 
-    code = 26
-    since = Level.V0_9_0
 
-
-class RebalanceInProgress(ApiError):
+class RebalanceInProgress(ApiError, code=27, since=Level.V0_9_0):
     """The group rebalances; the member must join again."""
 
-    code = 27
-    since = Level.V0_9_0
 
-
-class InvalidCommitOffsetSize(ApiError):
+class InvalidCommitOffsetSize(ApiError, code=28, since=Level.V0_9_0):
     """The record of a committed offset is too large for the offsets topic."""
 
-    code = 28
-    since = Level.V0_9_0
 
-
-class TopicAuthorizationFailed(ApiError):
+class TopicAuthorizationFailed(ApiError, code=29, since=Level.V0_9_0):
     """The client is not allowed to use the topic."""
 
-    code = 29
-    since = Level.V0_9_0
 
-
-class GroupAuthorizationFailed(ApiError):
+class GroupAuthorizationFailed(ApiError, code=30, since=Level.V0_9_0):
     """The client is not allowed to use the group."""
 
-    code = 30
-    since = Level.V0_9_0
 
-
-class ClusterAuthorizationFailed(ApiError):
+class ClusterAuthorizationFailed(ApiError, code=31, since=Level.V0_9_0):
     """The client is not allowed to do this to the cluster."""
 
-    code = 31
-    since = Level.V0_9_0
 
-
-class InvalidTimestamp(ApiError):
+class InvalidTimestamp(ApiError, code=32, since=Level.V0_10_2):
     """The timestamp of a message is further from now than message.timestamp.difference.max.ms."""
 
-    code = 32
-    since = Level.V0_10_2
 
-
-class UnsupportedSaslMechanism(ApiError):
+class UnsupportedSaslMechanism(ApiError, code=33, since=Level.V0_10_2):
     """The broker does not have this SASL mechanism."""
 
-    code = 33
-    since = Level.V0_10_2
 
-
-class IllegalSaslState(ApiError):
+class IllegalSaslState(ApiError, code=34, since=Level.V0_10_2):
     """The request does not fit the state of the SASL exchange."""
 
-    code = 34
-    since = Level.V0_10_2
 
-
-class UnsupportedVersion(ApiError):
+class UnsupportedVersion(ApiError, code=35, since=Level.V0_10_2):
     """The broker does not serve this version of the API."""
 
-    code = 35
-    since = Level.V0_10_2
 
-
-class TopicAlreadyExists(ApiError):
+class TopicAlreadyExists(ApiError, code=36, since=Level.V0_10_2):
     """There is a topic of that name."""
 
-    code = 36
-    since = Level.V0_10_2
 
-
-class InvalidPartitions(ApiError):
+class InvalidPartitions(ApiError, code=37, since=Level.V0_10_2):
     """The number of partitions is below 1."""
 
-    code = 37
-    since = Level.V0_10_2
 
-
-class InvalidReplicationFactor(ApiError):
+class InvalidReplicationFactor(ApiError, code=38, since=Level.V0_10_2):
     """The replication factor is below 1 or above the number of live brokers."""
 
-    code = 38
-    since = Level.V0_10_2
 
-
-class InvalidReplicaAssignment(ApiError):
+class InvalidReplicaAssignment(ApiError, code=39, since=Level.V0_10_2):
     """The replica assignment of a new topic is not valid."""
 
-    code = 39
-    since = Level.V0_10_2
 
-
-class InvalidConfig(ApiError):
+class InvalidConfig(ApiError, code=40, since=Level.V0_10_2):
     """A configuration of a new topic is not valid."""
 
-    code = 40
-    since = Level.V0_10_2
 
-
-class NotController(ApiError):
+class NotController(ApiError, code=41, since=Level.V0_10_2, retriable=True):
     """This broker is not the controller."""
 
-    code = 41
-    since = Level.V0_10_2
-    retriable = True
 
-
-class InvalidRequest(ApiError):
+class InvalidRequest(ApiError, code=42, since=Level.V0_10_2):
     """The request contradicts itself."""
 
-    code = 42
-    since = Level.V0_10_2
 
-
-class UnsupportedForMessageFormat(ApiError):
+class UnsupportedForMessageFormat(ApiError, code=43, since=Level.V0_10_2):
     """The message format of the topic does not carry what the request needs."""
 
-    code = 43
-    since = Level.V0_10_2
 
-
-class PolicyViolation(ApiError):
+class PolicyViolation(ApiError, code=44, since=Level.V0_10_2):
     """The request violates a policy of the cluster."""
 
-    code = 44
-    since = Level.V0_10_2
 
-
-class OutOfOrderSequence(ApiError):
+class OutOfOrderSequence(ApiError, code=45, since=Level.V0_11_0):
     """The sequence number of the batch does not follow the producer's last one."""
 
-    code = 45
-    since = Level.V0_11_0
 
-
-class DuplicateSequence(ApiError):
+class DuplicateSequence(ApiError, code=46, since=Level.V0_11_0):
     """The broker has this batch already."""
 
-    code = 46
-    since = Level.V0_11_0
 
-
-class InvalidProducerEpoch(ApiError):
+class InvalidProducerEpoch(ApiError, code=47, since=Level.V0_11_0):
     """Another producer with this transactional id, or the coordinator, has fenced this one."""
 
-    code = 47
-    since = Level.V0_11_0
 
-
-class InvalidTxnState(ApiError):
+class InvalidTxnState(ApiError, code=48, since=Level.V0_11_0):
     """The producer's transaction is in a state in which this request is illegal."""
 
-    code = 48
-    since = Level.V0_11_0
 
-
-class InvalidProducerIdMapping(ApiError):
+class InvalidProducerIdMapping(ApiError, code=49, since=Level.V0_11_0):
     """The transactional id has another producer id, or is unknown."""
 
-    code = 49
-    since = Level.V0_11_0
 
-
-class InvalidTransactionTimeout(ApiError):
+class InvalidTransactionTimeout(ApiError, code=50, since=Level.V0_11_0):
     """The transaction timeout is above transaction.max.timeout.ms, or not above 0."""
 
-    code = 50
-    since = Level.V0_11_0
 
-
-class ConcurrentTransactions(ApiError):
+class ConcurrentTransactions(ApiError, code=51, since=Level.V0_11_0, retriable=True):
     """The last transaction of this producer is not completed yet."""
 
-    code = 51
-    since = Level.V0_11_0
-    retriable = True
 
-
-class TransactionCoordinatorFenced(ApiError):
+class TransactionCoordinatorFenced(ApiError, code=52, since=Level.V0_11_0):
     """A later coordinator has written to this partition."""
 
-    code = 52
-    since = Level.V0_11_0
 
-
-class TransactionalIdAuthorizationFailed(ApiError):
+class TransactionalIdAuthorizationFailed(ApiError, code=53, since=Level.V0_11_0):
     """The client is not allowed to use this transactional id."""
 
-    code = 53
-    since = Level.V0_11_0
 
-
-class SecurityDisabled(ApiError):
+class SecurityDisabled(ApiError, code=54, since=Level.V0_11_0):
     """The broker has no authorizer."""
 
-    code = 54
-    since = Level.V0_11_0
 
-
-class OperationNotAttempted(ApiError):
+class OperationNotAttempted(ApiError, code=55, since=Level.V0_11_0):
     """Another part of the request failed."""
-
-    code = 55
-    since = Level.V0_11_0
 
 
 CODES: Final[dict[int, type[ApiError]]] = {cls.code: cls for cls in ApiError.__subclasses__()}

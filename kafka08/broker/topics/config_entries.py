@@ -53,8 +53,8 @@ def topic_entries(
 def broker_entries(config: BrokerConfig, names: Collection[str] | None) -> list[DescribedConfig]:
     """The keys among `names` (None: all) of a broker, by name."""
     entries = []
-    for name, key in sorted(config.keys.items()):
-        if key.exists and (names is None or name in names):
+    for name in config.existing:
+        if names is None or name in names:
             is_secret = name.endswith(PASSWORD)
             value = None if is_secret else getattr(config, name.replace(".", "_"))
             entries.append(
