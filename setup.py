@@ -1,4 +1,5 @@
-"""What setup.cfg cannot say: the compiled kernel, and a README for the page of a package index.
+"""What setup.cfg cannot say: the compiled kernel and rules, and a README for the page of a package
+index.
 
 KAFKA08_REPOSITORY=URL   where this repository can be read: where the page's links lead
 KAFKA08_NATIVE=1         without a C compiler, fail instead of installing without the kernel
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from hashlib import sha256
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -16,6 +18,10 @@ from setuptools import Extension, setup
 ROOT = Path(__file__).parent
 LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#|mailto:)(?P<path>[^)\s]+)\)")
 """A link or a picture whose target is a file of this repository."""
+
+RULES = ("kafka08/broker/replica/replica_state.py",)
+"""Sources that also run compiled, with the types of the .pxd beside them."""
+KERNEL_TYPES = "kafka08/kernel/_native.pxd"
 
 
 def version() -> str:
@@ -50,6 +56,30 @@ def project_urls(repository: str, tag: str) -> dict[str, str]:
     }
 
 
+def compiled(source: str) -> Extension:
+    """The extension `_module` of a source file: of a copy with its digest, by which
+    kafka08.kernel.choice knows whether it is the present one."""
+    original = ROOT / source
+    copy = ROOT / "build" / "rules" / original.relative_to(ROOT).with_name(f"_{original.name}")
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    digest = sha256(original.read_bytes()).hexdigest()
+    text = original.read_text(encoding="utf-8")
+    copy.write_text(f'{text}\n\nSOURCE = "{digest}"\n', encoding="utf-8")
+    extension = Extension(
+        source.replace("/", ".").removesuffix(original.name) + copy.stem,
+        [str(copy.relative_to(ROOT))],
+        depends=[source.removesuffix(original.name) + f"{copy.stem}.pxd", KERNEL_TYPES],
+        optional=not os.environ.get("KAFKA08_NATIVE"),
+    )
+    extension.cython_include_dirs = ["."]
+    extension.cython_directives = {
+        "annotation_typing": False,
+        "language_level": 3,
+        "nonecheck": True,
+    }
+    return extension
+
+
 if __name__ == "__main__":
     repository, tag = os.environ.get("KAFKA08_REPOSITORY", "").rstrip("/"), f"v{version()}"
     setup(
@@ -65,10 +95,11 @@ if __name__ == "__main__":
                 ["kafka08/kernel/_native.pyx"],
                 depends=sorted(
                     f"kafka08/kernel/{file.name}"
-                    for pattern in ("*.h", "*.pxi")
+                    for pattern in ("*.h", "*.pxi", "*.pxd")
                     for file in (ROOT / "kafka08/kernel").glob(pattern)
                 ),
                 optional=not os.environ.get("KAFKA08_NATIVE"),
-            )
+            ),
+            *map(compiled, RULES),
         ],
     )

@@ -10,8 +10,8 @@ its names.
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`; all integers are big-endian. An
 entry whose value is a compressed set is called a wrapper. Every length is checked against the
-remaining data before it is used to read or to allocate. Only `append_produced`, `append_records`,
-`append_fetched`, `respond_to_follower` and `find_position` do I/O: on the segments of logs.
+remaining data before it is used to read or to allocate. Only `append_plain`, `append_copies`,
+`copy_fetched` and `find_position` do I/O: on the segments of logs.
 """
 
 # ruff: noqa: F405
@@ -45,10 +45,7 @@ __all__ = [
     "Converted",
     "CorruptMessage",
     "EntryTooLarge",
-    "FollowerReplica",
-    "FollowerState",
     "IndexTail",
-    "LeaderState",
     "MessageAndMetadata",
     "MessageAndOffset",
     "MessageIterator",
@@ -69,9 +66,8 @@ __all__ = [
     "StreamLoop",
     "UnknownCodec",
     "Unpacker",
-    "append_fetched",
-    "append_produced",
-    "append_records",
+    "append_copies",
+    "append_plain",
     "are_of",
     "build_from_columns",
     "build_from_lists",
@@ -79,6 +75,7 @@ __all__ = [
     "check_messages",
     "column_batches",
     "convert",
+    "copy_fetched",
     "crc32",
     "distinct",
     "end_of_batch",
@@ -87,7 +84,6 @@ __all__ = [
     "find_position",
     "find_timestamp",
     "group_rows",
-    "has_news",
     "int_partitions",
     "key_partitions",
     "messages",
@@ -96,13 +92,11 @@ __all__ = [
     "new_keyed_message",
     "new_producer_record",
     "pack_fields",
-    "partitions_to_read",
     "pick",
     "read_fetch",
     "read_fetched",
-    "record_fetches",
+    "read_produce",
     "recover",
-    "respond_to_follower",
     "run_callbacks",
     "runs",
     "scan_timestamp",

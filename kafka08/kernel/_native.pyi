@@ -11,7 +11,6 @@ from kafka08.kernel.types import (
     Decoder,
     Decompress,
     KeyAndValue,
-    Messages,
     RecoverResult,
     Retained,
     Rules,
@@ -22,8 +21,6 @@ from kafka08.kernel.types import (
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
-L = TypeVar("L", bound="LeaderState")
-F = TypeVar("F", bound="FollowerState")
 
 INTERFACE: Final[int]
 NAME: Final[str]
@@ -377,99 +374,40 @@ class SegmentTail:
     min_in_sync: int
     index_tail: IndexTail | None
 
-class LeaderState:
-    topic_partition: Any
-    log: Any
-    followers: dict[int, FollowerReplica]
-    isr: tuple[int, ...]
-    reached_in_sync: int
-    maximal_isr: tuple[int, ...]
-    is_leader: bool
-    is_internal: bool
-    is_queued: bool
-    high_watermark: int
-    high_watermark_max: int
-    messages_in: int
-    bytes_in: int
-    bytes_out: int
-    produce_requests: int
-    fetch_requests: int
-    def has_enough_in_sync(self) -> bool: ...
-    def maybe_raise_high_watermark(self) -> bool: ...
-    def set_high_watermark(self, wanted: int) -> None: ...
-    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool: ...
-
-class FollowerReplica:
-    broker_id: int
-    last_fetch: float
-    last_caught_up: float
-    log_end_offset: int
-    leader_log_end: int
-    def __init__(self, broker_id: int, now: float) -> None: ...
-
-class FollowerState:
-    partition: Any
-    unsettled: int | None
-    is_followed: bool
-    max_bytes: int
-    expected_bytes: int
-    lag: int
-    frame_position: int
-
-def has_news(partitions: list[L], offsets: list[int]) -> bool: ...
-def respond_to_follower(
+def append_plain(
+    payload: Buffer,
+    tails: list[SegmentTail | None],
+    starts: list[int],
+    sizes: list[int],
+    now_ms: int,
+) -> list[int]: ...
+def append_copies(
+    tails: list[SegmentTail | None], sets: list[Buffer], now_ms: int
+) -> list[bool]: ...
+def copy_fetched(
     payload: memoryview,
-    partitions: list[L],
+    tails: list[SegmentTail],
     offsets: list[int],
     limits: list[int],
     positions: list[int],
     bytes_max: int,
-    high_watermarks: list[int] | None = None,
+    high_watermarks: list[int],
 ) -> bytes | None: ...
-def append_fetched(
-    payload: memoryview,
-    version: int,
-    followed: Mapping[bytes, Mapping[int, F]],
-    max_bytes: int,
-    now_ms: int,
-    frame: bytearray | None = None,
-) -> tuple[list[tuple[F, int, int, Buffer]], list[F], list[Any]] | None: ...
-def append_produced(
-    payload: memoryview, partitions: Mapping[bytes, Mapping[int, L]], now_ms: int, count_max: int
-) -> (
-    tuple[
-        int,
-        int,
-        list[L],
-        list[int],
-        list[tuple[int, memoryview]],
-        list[Any],
-        bytes | None,
-        dict[Any, int],
-    ]
-    | None
-): ...
-def append_records(partition: LeaderState, records: Messages, acks: int, now_ms: int) -> int: ...
 def pack_fields(form: bytes, fields: tuple[Any, ...], framed: bool = False) -> bytes: ...
 def unpack_snappy(data: Buffer, max_bytes: int, first_only: bool = False) -> bytearray | None: ...
 def unpack_fields(data: Buffer, form: bytes, position: int = 0) -> tuple[Any, ...] | None: ...
-def partitions_to_read(
-    partitions: list[L], offsets: list[int], limits: list[int], is_follower: bool
-) -> tuple[list[int], list[int], list[int]] | None: ...
-def record_fetches(
-    partitions: list[L], offsets: list[int], broker_id: int, now: float
-) -> tuple[list[Any], list[Any], list[L]]: ...
+def read_produce(
+    payload: memoryview, partitions: dict[bytes, dict[int, T]], count_max: int
+) -> tuple[int, int, list[T], list[int], list[int]] | None: ...
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None: ...
 def read_fetched(
     payload: memoryview, version: int, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[list[T], list[int], list[int], list[Buffer]] | None: ...
-def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes: ...
+def write_produced(
+    payload: memoryview, base_offsets: list[int], times_ms: list[int] | None = None
+) -> bytes: ...
 def write_fetched(
-    payload: memoryview,
-    high_watermarks: list[int],
-    sizes: list[int],
-    partitions: list[L] | None = None,
-    is_follower: bool = False,
+    payload: memoryview, high_watermarks: list[int], sizes: list[int]
 ) -> list[bytes]: ...

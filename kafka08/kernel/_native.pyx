@@ -12,9 +12,8 @@ _compaction.pxi  the cleaner: the last offset of each key, and the messages to r
 _builder.pxi   sets that grow message by message
 _producer.pxi  what the producers do for each message; murmur2
 _fields.pxi    tuples of fields as bytes and back
-_requests.pxi  reads Fetch requests for many partitions; writes Produce and Fetch responses
-_append.pxi    appends the sets of Produce requests to their logs
-_follow.pxi    appends the sets of a Fetch response to a follower's logs
+_requests.pxi  reads Produce and Fetch requests for many partitions; writes their responses
+_append.pxi    appends sets to the ends of segments, and copies them from there into responses
 _search.pxi    finds entries by offset and by timestamp, in sets and in segments
 _snappy.pxi    unpacks snappy
 
@@ -93,7 +92,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 32
+INTERFACE = 33
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -130,8 +129,6 @@ cdef enum:
     TIMED_PRODUCE = 2
     LIMITED_FETCH = 3
     INDEX_ENTRY_BYTES = 8
-    NOT_AT_THE_END = -2
-    UNKNOWN_LOG_END = -1
     SEARCH_BYTES = 16 << 10
     # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.
@@ -198,6 +195,5 @@ include "_producer.pxi"
 include "_requests.pxi"
 include "_fields.pxi"
 include "_append.pxi"
-include "_follow.pxi"
 include "_search.pxi"
 include "_snappy.pxi"

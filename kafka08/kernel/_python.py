@@ -10,8 +10,7 @@ _python_builder   sets that grow message by message
 _python_producer  what the producers do for each message
 _python_fields    tuples of fields as bytes and back
 _python_requests  reads Produce and Fetch requests for many partitions; writes their responses
-_python_append    appends the sets of Produce requests to their logs
-_python_follow    appends the sets of a Fetch response to a follower's logs
+_python_append    appends sets to the ends of segments, and copies them from there into responses
 _python_snappy    unpacks snappy
 
 `__all__` of kafka08.kernel, which exports the names, is their list.
@@ -24,23 +23,17 @@ from typing import Final
 
 from kafka08.hashing import murmur2
 from kafka08.kernel._python_append import (
-    FollowerReplica,
     IndexTail,
-    LeaderState,
     SegmentTail,
-    append_produced,
-    append_records,
-    has_news,
-    partitions_to_read,
-    record_fetches,
-    respond_to_follower,
+    append_copies,
+    append_plain,
+    copy_fetched,
 )
 from kafka08.kernel._python_builder import MessageRef, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches
 from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_conversion import convert
 from kafka08.kernel._python_fields import pack_fields, unpack_fields
-from kafka08.kernel._python_follow import FollowerState, append_fetched
 from kafka08.kernel._python_messages import (
     MessageAndMetadata,
     MessageIterator,
@@ -71,6 +64,7 @@ from kafka08.kernel._python_producer import (
 from kafka08.kernel._python_requests import (
     read_fetch,
     read_fetched,
+    read_produce,
     write_fetched,
     write_produced,
 )

@@ -1,5 +1,4 @@
-"""Appends a Produce request: reads, validates, numbers and writes its sets, and encodes the
-response, in one call (twin)."""
+"""Appends sets to the ends of segments, and copies them from there into responses (twin)."""
 
 from __future__ import annotations
 
@@ -7,13 +6,12 @@ import os
 from collections.abc import Callable
 from itertools import chain, zip_longest
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
-from kafka08.kernel._python_requests import find_sets, write_fetched, write_produced
+from kafka08.kernel._python_requests import write_fetched
 from kafka08.kernel._python_sets import (
     SetSummary,
     append_entry,
-    build_set,
     check_crc,
     codec_of,
     fields,
@@ -28,13 +26,10 @@ from kafka08.kernel.types import (
     CODEC_MASK,
     EMPTY_ENTRY_BYTES,
     MAGIC_POSITION,
-    NO_TIMESTAMP,
-    NOT_AT_THE_END,
+    MAX_SET_BYTES,
     TIMESTAMP_BYTES,
-    UNKNOWN_LOG_END,
     Buffer,
     EntryTooLarge,
-    Messages,
     Rules,
 )
 
@@ -80,7 +75,7 @@ class SegmentTail:
     index_tail               gets these entries as long as it has allocated room; None: the owner
                              adds each one
 
-    The limits of `append_produced`:
+    The limits of `append_plain`:
 
     takes_plain_sets         False: it appends nothing
     is_full                  True: it appends nothing, because an index has no room
@@ -90,7 +85,7 @@ class SegmentTail:
     max_entry_bytes          the largest message that a producer may send, with its offset and size
     rules                    the topic's rules for messages; None: magic 0, by the rules of 0.8
     index_interval_bytes     an index entry is due once more bytes than this follow the last one
-    min_in_sync              in-sync replicas that acks -1 needs; -1: LeaderState.reached_in_sync
+    min_in_sync              in-sync replicas that acks -1 needs; negative: the topic does not say
     read                     (size, position) -> bytes: fewer at the end of the file; or OSError
     write                    (data, position): writes all of it, or raises OSError
     descriptor               the open file of both, which the native kernel uses directly; -1: there
@@ -124,283 +119,79 @@ class SegmentTail:
     __slots__ = tuple(__annotations__)
 
 
-class LeaderState:
-    """The part of a leader's state that an append or a follower's fetch reads and changes. The
-    owner sets every field before use.
-
-    topic_partition          its name
-    log                      None, or an object with a SegmentTail as `active_segment`, and its
-                             first offset as `log_start_offset`
-    followers                broker id → FollowerReplica
-    isr                      ids of the in-sync replicas
-    reached_in_sync          in-sync replicas that acks -1 needs, if the topic does not say how many
-    maximal_isr              ids of the replicas that limit the HW
-    is_leader                False: nothing is appended
-    is_internal              True: Produce requests append nothing
-    is_queued                True: others wait to be appended, so nothing else is
-    high_watermark           consumers may read the messages below it. 0 <= HW <= LEO. Only
-                             `maybe_raise_high_watermark` (as the leader: all in-sync replicas have
-                             everything below it) and `set_high_watermark` change it
-    high_watermark_max       it does not rise above this: an fsync is under way from here on
-    messages_in, bytes_in    counts of all appends, in the bytes of the producers
-    bytes_out                count of all reads by consumers
-    produce_requests         count of the sets of Produce requests that were appended
-    fetch_requests           count of the responses to Fetch requests
-    """
-
-    topic_partition: Any
-    log: Any
-    followers: dict[int, FollowerReplica]
-    isr: tuple[int, ...]
-    reached_in_sync: int
-    maximal_isr: tuple[int, ...]
-    is_leader: bool
-    is_internal: bool
-    is_queued: bool
-    high_watermark: int
-    high_watermark_max: int
-    messages_in: int
-    bytes_in: int
-    bytes_out: int
-    produce_requests: int
-    fetch_requests: int
-
-    __slots__ = tuple(__annotations__)
-
-    def has_enough_in_sync(self) -> bool:
-        """Whether the ISR is large enough for an append with acks -1. It must have a log."""
-        least: int = self.log.active_segment.min_in_sync
-        return len(self.isr) >= (least if least >= 0 else self.reached_in_sync)
-
-    def maybe_raise_high_watermark(self) -> bool:
-        """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher. Not
-        above messages whose fsync, by flush.messages, is under way. Called after a follower's fetch
-        above the HW, and after an append to a log whose HW was at its end."""
-        log_end_offset: int = self.log.active_segment.end_offset
-        lowest = min(log_end_offset, self.high_watermark_max)
-        if len(self.maximal_isr) > 1:
-            for broker_id in self.maximal_isr:
-                follower = self.followers.get(broker_id)  # None for this broker
-                if follower is not None:
-                    lowest = min(lowest, follower.log_end_offset)
-        if lowest <= self.high_watermark:
-            return False
-        self.high_watermark = lowest
-        return True
-
-    def set_high_watermark(self, wanted: int) -> None:
-        """HW := `wanted`, but not above the log end, so it may fall: to what a follower's leader
-        says, to a checkpoint, or to the end of a truncated log."""
-        self.high_watermark = min(self.log.active_segment.end_offset, wanted)
-
-    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
-        """A follower, one of `followers`, fetched at `offset`, so it has everything before. True if
-        the HW rose. Source: kafka.cluster.Replica.updateLogReadResult 0.10.2.2."""
-        follower = self.followers[broker_id]
-        log_end_offset = offset if self.log is None else self.log.active_segment.end_offset
-        if offset >= log_end_offset:
-            follower.last_caught_up = now
-        elif follower.leader_log_end != UNKNOWN_LOG_END and offset >= follower.leader_log_end:
-            follower.last_caught_up = follower.last_fetch
-        follower.leader_log_end = log_end_offset
-        follower.log_end_offset = offset
-        follower.last_fetch = now
-        if offset <= self.high_watermark or not self.is_leader:
-            return False
-        return self.maybe_raise_high_watermark()
-
-
-class FollowerReplica:
-    """A leader's view of a replica on another broker.
-
-    last_fetch       monotonic time of its last fetch, in seconds, even without progress; at first,
-                     of the LeaderAndIsr that announced it
-    log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
-                     UNKNOWN_LOG_END <= log_end_offset; falls if the follower truncates, or
-                     compares its log again
-    last_caught_up   monotonic time at which it last had everything that this broker had; at first,
-                     that of last_fetch. last_caught_up <= last_fetch
-    leader_log_end   this broker's LEO at that fetch
-    """
-
-    __slots__ = ("broker_id", "last_caught_up", "last_fetch", "leader_log_end", "log_end_offset")
-
-    def __init__(self, broker_id: int, now: float) -> None:
-        self.broker_id = broker_id
-        self.last_fetch = self.last_caught_up = now
-        self.log_end_offset = self.leader_log_end = UNKNOWN_LOG_END
-
-
-def record_fetches(
-    partitions: list[Any], offsets: list[int], broker_id: int, now: float
-) -> tuple[list[Any], list[Any], list[Any]]:
-    """Record the fetch of a follower of all these LeaderStates. Returns the names of those at which
-    its offset is new, the names of those whose HW rose, and those whose ISR it is not in."""
-    moved: list[Any] = []
-    raised: list[Any] = []
-    outside: list[Any] = []
-    for partition, offset in zip(partitions, offsets, strict=True):
-        if partition.followers[broker_id].log_end_offset != offset:
-            moved.append(partition.topic_partition)
-        if partition.record_follower_fetch(broker_id, offset, now):
-            raised.append(partition.topic_partition)
-        if broker_id not in partition.isr:
-            outside.append(partition)
-    return moved, raised, outside
-
-
-Unappended = tuple[int, memoryview]
-"""A set that was not appended: its index in the request, and its bytes there."""
-Produced = tuple[
-    int,
-    int,
-    list[LeaderState],
-    list[int],
-    list[Unappended],
-    list[SegmentTail],
-    bytes | None,
-    dict[Any, int],
-]
-
-
-def append_produced(
-    payload: memoryview,
-    partitions: dict[bytes, dict[int, Any]],
+def append_plain(
+    payload: Buffer,
+    tails: list[SegmentTail | None],
+    starts: list[int],
+    sizes: list[int],
     now_ms: int,
-    count_max: int,
-) -> Produced | None:
-    """Append the sets of a Produce request to the ends of their logs. `payload` must be writable.
-    Returns a tuple:
+) -> list[int]:
+    """Append plain sets, the bytes of `payload` at `starts`, to the ends of segments: check, number
+    in place, one write each. Returns the offset of each set's first message, -1 if it was not
+    appended. `payload` must be writable, and a segment occurs once. `now_ms` is the current time.
 
-    acks, timeout in ms
-    the LeaderState of each set, from `partitions` (topic name → partition number → LeaderState)
-    the offset of each set's first message, -1 if the set was not appended
-    the sets that were not appended
-    the segments in which the appended set needs an index entry
-    the encoded response; None unless all sets were appended
-    with acks -1, if all sets were appended: the name → LEO of each partition whose HW is below it
-
-    None, with nothing appended, for an invalid layout, acks other than -1, 0 and 1, more than
-    `count_max` sets, no partition, or one that is unknown or repeated.
-
-    The caller appends the remaining sets: those for a partition that accepts no append now, for an
-    empty segment or one that must roll; compressed sets, sets of 256 KB and more, and sets that end
-    inside an entry; invalid sets, failed writes, and all sets under LogAppendTime. Of these only
-    the offsets may have been overwritten. `now_ms` is the current time.
+    It leaves to the caller, besides what has no tail: sets for an empty segment or one that must
+    roll; compressed sets, sets of 256 KB and more, and sets that end inside an entry; invalid sets,
+    failed writes, and all sets under LogAppendTime. Of these only the offsets may have been
+    overwritten.
 
     A set of magic 0 for a topic of magic 1 that accepts any timestamp is converted as by `convert`,
-    which does not change the bytes of the request.
+    which does not change its bytes in `payload`.
     """
-    request = find_sets(payload, partitions)
-    if request is None:
-        return None
-    acks, timeout_ms, found, sets = request
-    if not -1 <= acks <= 1 or len(found) > count_max:
-        return None
+    if not len(tails) == len(starts) == len(sizes):
+        raise ValueError("as many starts and sizes as tails")
+    view = memoryview(payload)
     base_offsets: list[int] = []
-    unappended: list[Unappended] = []
-    due: list[SegmentTail] = []
-    for number, (partition, data) in enumerate(zip(found, sets, strict=True)):
-        base_offset = -1 if partition.is_internal else append_set(partition, data, acks, now_ms)
-        base_offsets.append(base_offset)
-        if base_offset < 0:
-            unappended.append((number, data))
-        elif partition.log.active_segment.index_is_due:
-            due.append(partition.log.active_segment)
-    times_ms = [NO_TIMESTAMP] * len(found)
-    response = None if unappended else write_produced(payload, base_offsets, times_ms)
-    pending = {
-        partition.topic_partition: end_offset
-        for partition in (found if response is not None and acks < 0 else ())
-        if partition.high_watermark < (end_offset := partition.log.active_segment.end_offset)
-    }
-    return acks, timeout_ms, found, base_offsets, unappended, due, response, pending
+    for tail, start, size in zip(tails, starts, sizes, strict=True):
+        if start < 0 or not 0 <= size <= len(view) - start:
+            raise IndexError("a set outside of the payload")
+        data = view[start : start + size]
+        base_offsets.append(-1 if tail is None else _append(tail, data, now_ms))
+    return base_offsets
 
 
-def partitions_to_read(
-    partitions: list[Any], offsets: list[int], limits: list[int], is_follower: bool
-) -> tuple[list[int], list[int], list[int]] | None:
-    """The HWs of these LeaderStates, the indexes of those that a fetch from these offsets must
-    read, and the positions at which the messages from these offsets on will begin: the log's end,
-    -1 for another offset in the active segment, NOT_AT_THE_END for others and a negative limit.
+def append_copies(tails: list[SegmentTail | None], sets: list[Buffer], now_ms: int) -> list[bool]:
+    """Append sets of a leader to the ends of segments, with their offsets. Returns which were: an
+    empty set is, one without a tail is not.
 
-    Those not to be read are at their end (the LEO for a follower, the HW for a consumer), so their
-    response is empty. An offset or size limit (`limits`) that may be invalid is read too, so that
-    the read reports the error.
-
-    None if this broker does not lead one of the partitions.
+    It leaves a set for an empty segment or one that is to be rolled, one without a whole entry, one
+    of 256 KB and more, and what is damaged, out of order, too large, or cannot be written. Then
+    nothing has changed. `now_ms` is the present time.
     """
-    high_watermarks: list[int] = []
-    to_read: list[int] = []
-    positions: list[int] = []
-    for number, (partition, offset, limit) in enumerate(
-        zip(partitions, offsets, limits, strict=True)
-    ):
-        log = partition.log
-        if not partition.is_leader or log is None:
-            return None
-        log_end_offset = log.active_segment.end_offset
-        end_offset = log_end_offset if is_follower else partition.high_watermark
-        high_watermarks.append(partition.high_watermark)
-        if limit < 0 or not log.active_segment.base_offset <= offset <= log_end_offset:
-            positions.append(NOT_AT_THE_END)
-        else:
-            positions.append(log.active_segment.size if offset == log_end_offset else -1)
-        if (
-            offset != end_offset
-            or limit < 0
-            or (end_offset != log_end_offset and offset < log.log_start_offset)
-        ):
-            to_read.append(number)
-    return high_watermarks, to_read, positions
+    return [
+        tail is not None and (not data or _append_copy(tail, data, now_ms))
+        for tail, data in zip(tails, sets, strict=True)
+    ]
 
 
-def has_news(partitions: list[Any], offsets: list[int]) -> bool:
-    """Whether a follower that has these partitions up to these offsets must hear of one of them: it
-    is longer, or shorter, or no more led by this broker."""
-    return any(
-        not partition.is_leader
-        or partition.log is None
-        or partition.log.active_segment.end_offset != offset
-        for partition, offset in zip(partitions, offsets, strict=True)
-    )
-
-
-def respond_to_follower(
+def copy_fetched(
     payload: memoryview,
-    partitions: list[Any],
+    tails: list[SegmentTail],
     offsets: list[int],
     limits: list[int],
     positions: list[int],
     bytes_max: int,
-    high_watermarks: list[int] | None = None,
+    high_watermarks: list[int],
 ) -> bytes | None:
-    """The encoded response to a follower's Fetch request that `read_fetch` has read, with copies of
-    its sets, which counts the request. `positions` as `partitions_to_read` returned them for these
-    offsets before the sets were appended, or since; `high_watermarks` are the present ones unless
-    given.
+    """The encoded response to a Fetch request that `read_fetch` has read, with copies of the sets
+    from these offsets to the segments' ends. `positions`: where the messages from these offsets on
+    begin; negative if that is not known.
 
-    None, if that is not the rule: this broker does not lead one of the partitions; its messages
-    from the fetch offset on begin in an earlier segment, at a position that is not known without
-    reading, or in a file without a descriptor; a size limit cuts them; all are more than
-    `bytes_max`; or they cannot be read.
+    None, if that is not the rule: the messages from the fetch offset on begin in an earlier
+    segment, at a position that is not known without reading, or in a file without a descriptor; a
+    size limit cuts them; all are more than `bytes_max`; or they cannot be read.
     """
-    marks: list[int] = []
     sizes: list[int] = []
     sets: list[bytes] = []
-    for partition, offset, limit, noted in zip(partitions, offsets, limits, positions, strict=True):
-        if not partition.is_leader or partition.log is None or limit < 0:
-            return None
-        tail: SegmentTail = partition.log.active_segment
+    for tail, offset, limit, noted in zip(tails, offsets, limits, positions, strict=True):
         position: int | None = tail.size
         if offset != tail.end_offset:
             position = _position_of(tail, offset, noted)
         if position is None:
             return None
         size = tail.size - position
-        marks.append(partition.high_watermark)
         sizes.append(size)
-        if (size and size >= limit) or sum(sizes) > bytes_max:
+        if limit < 0 or (size and size >= limit) or sum(sizes) > bytes_max:
             return None
         if size:
             try:
@@ -410,7 +201,7 @@ def respond_to_follower(
             if len(sets[-1]) != size:
                 return None
     try:
-        headers = write_fetched(payload, high_watermarks or marks, sizes, partitions, True)
+        headers = write_fetched(payload, high_watermarks, sizes)
     except OverflowError:
         return None
     return b"".join(chain.from_iterable(zip_longest(headers, sets, fillvalue=b"")))
@@ -438,43 +229,6 @@ def _indexed_position(tail: SegmentTail, offset: int) -> int:
     found = dict[int, int](INDEX_ENTRY.iter_unpack(used))
     position: int = found.get(offset - tail.base_offset, -1)
     return position
-
-
-def append_records(partition: LeaderState, records: Messages, acks: int, now_ms: int) -> int:
-    """Append keys and values as one plain set, also to an internal partition, by the rules of
-    `append_produced`; their timestamp is `now_ms` if the topic has magic 1. Returns the offset of
-    the first, or -1 if nothing was appended. The caller adds an index entry if the segment needs
-    one."""
-    if partition.log is None:
-        return -1
-    rules = partition.log.active_segment.rules
-    magic = 0 if rules is None else rules.magic
-    timestamps = [now_ms] * len(records) if magic else None
-    return append_set(
-        partition, build_set(records, magic=magic, timestamps=timestamps), acks, now_ms
-    )
-
-
-def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> int:
-    """Append one writable set as `append_produced` does, also to an internal partition. Returns the
-    offset of its first message, or -1 if it was not appended."""
-    if (
-        not partition.is_leader
-        or partition.is_queued
-        or partition.log is None
-        or (acks < 0 and not partition.has_enough_in_sync())
-    ):
-        return -1
-    tail: SegmentTail = partition.log.active_segment
-    base_offset = _append(tail, data, now_ms)
-    if base_offset >= 0:
-        partition.messages_in += tail.end_offset - base_offset
-        partition.bytes_in += len(data)
-        partition.produce_requests += 1
-        # With others in the ISR, a HW below this set waits for them, not for this append.
-        if len(partition.maximal_isr) <= 1 or partition.high_watermark >= base_offset:
-            partition.maybe_raise_high_watermark()
-    return base_offset
 
 
 def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
@@ -507,12 +261,31 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
         return -1
     if rules is not None and summary.magics != 1 << rules.magic:
         return -1
-    if age_of(tail, summary, now_ms) > tail.age_max_ms or not write_walked(tail, data, summary):
+    if _age_of(tail, summary, now_ms) > tail.age_max_ms or not _write_walked(tail, data, summary):
         return -1
     return base_offset
 
 
-def age_of(tail: SegmentTail, summary: SetSummary, now_ms: int) -> int:
+def _append_copy(tail: SegmentTail, data: Buffer, now_ms: int) -> bool:
+    """Whether the whole entries of a set were appended as they are, at least one."""
+    if not tail.takes_plain_sets or tail.is_full or not tail.size or len(data) >= LARGE_BYTES:
+        return False
+    try:
+        summary = validate(data, MAX_SET_BYTES)
+    except ValueError:
+        return False
+    return (
+        summary.count > 0
+        and summary.monotonic
+        and summary.first_offset >= tail.end_offset
+        and summary.last_offset - tail.base_offset <= INT_MAX
+        and summary.size <= tail.segment_bytes - tail.size
+        and _age_of(tail, summary, now_ms) <= tail.age_max_ms
+        and _write_walked(tail, memoryview(data)[: summary.size], summary)
+    )
+
+
+def _age_of(tail: SegmentTail, summary: SetSummary, now_ms: int) -> int:
     """The segment's age in ms with this set: between timestamps, or if the first message has none
     between clock times."""
     if tail.first_ms < 0:
@@ -520,7 +293,7 @@ def age_of(tail: SegmentTail, summary: SetSummary, now_ms: int) -> int:
     return summary.max_timestamp_ms - tail.first_ms
 
 
-def write_walked(tail: SegmentTail, data: Buffer, summary: SetSummary) -> bool:
+def _write_walked(tail: SegmentTail, data: Buffer, summary: SetSummary) -> bool:
     """Write a set, which `summary` describes; the tail then ends behind it. False if it cannot be
     written: the tail is as it was."""
     size = summary.size

@@ -13,14 +13,10 @@ codec. Source: kafka.api.ProducerRequest, FetchRequest 0.8.2.2 and 0.10.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from struct import Struct, error
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from kafka08.kernel.types import LENGTH, MAX_SET_BYTES, Buffer
-
-if TYPE_CHECKING:
-    from kafka08.kernel._python_append import LeaderState
+from kafka08.kernel.types import LENGTH, MAX_SET_BYTES, NO_TIMESTAMP, Buffer
 
 T = TypeVar("T")
 
@@ -46,20 +42,23 @@ class _NotHandled(Exception):
     """These functions do not read this request."""
 
 
-def find_sets(
-    payload: memoryview, partitions: dict[bytes, dict[int, T]]
-) -> tuple[int, int, list[T], list[memoryview]] | None:
-    """The fields of a Produce request: acks, timeout in ms, the value of each partition in
-    `partitions` (topic name → partition number → value), and the sets, as slices of the payload.
+def read_produce(
+    payload: memoryview, partitions: dict[bytes, dict[int, T]], count_max: int
+) -> tuple[int, int, list[T], list[int], list[int]] | None:
+    """The fields of a Produce request: acks, timeout in ms; then three lists by partition: its
+    value in `partitions` (topic name → partition number → value), the position of its set in the
+    payload, and that set's size.
 
-    None for an invalid layout, no partition, or one that is unknown or repeated.
+    None for an invalid layout, no partition, one that is unknown or repeated, or more than
+    `count_max`.
     """
     try:
         position = _body(payload)
         acks, timeout_ms, topics = PRODUCE.unpack_from(payload, position)
         position += PRODUCE.size
         found: list[T] = []
-        sets: list[memoryview] = []
+        starts: list[int] = []
+        sizes: list[int] = []
         names: set[bytes] = set()
         for _ in range(topics):
             known, count, position = _next_topic(payload, position, partitions, names)
@@ -69,11 +68,14 @@ def find_sets(
                 if not 0 <= size <= len(payload) - position or number not in known:
                     return None
                 found.append(known[number])
-                sets.append(payload[position : position + size])
+                starts.append(position)
+                sizes.append(size)
                 position += size
     except (_NotHandled, error):
         return None
-    return None if _is_empty_or_repeated(found) else (acks, timeout_ms, found, sets)
+    if _is_empty_or_repeated(found) or len(found) > count_max:
+        return None
+    return acks, timeout_ms, found, starts, sizes
 
 
 def read_fetch(
@@ -83,7 +85,7 @@ def read_fetch(
     response (MAX_SET_BYTES if the version has no such field); then three lists by partition: its
     value in `partitions`, fetch offset, max bytes.
 
-    None as for `find_sets`.
+    None as for `read_produce`.
     """
     try:
         position = _body(payload)
@@ -116,13 +118,17 @@ def read_fetch(
     return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits
 
 
-def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes:
-    """The encoded response to a Produce request that `append_produced` has read, without errors.
-    `times_ms`: the timestamps that the broker has set, for versions with this field.
+def write_produced(
+    payload: memoryview, base_offsets: list[int], times_ms: list[int] | None = None
+) -> bytes:
+    """The encoded response to a Produce request that `read_produce` has read, without errors.
+    `times_ms`: the timestamps that the broker has set, if any, for versions with this field.
 
     ValueError if a list has another length than the request has partitions.
     """
     version = _version(payload)
+    if times_ms is None:
+        times_ms = [NO_TIMESTAMP] * len(base_offsets)
     if len(base_offsets) != len(times_ms):
         raise ValueError(f"{len(times_ms)} times for {len(base_offsets)} offsets")
     response = bytearray(4) + payload[CORRELATION_ID]
@@ -150,24 +156,15 @@ def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[
     return bytes(response)
 
 
-def write_fetched(
-    payload: memoryview,
-    high_watermarks: list[int],
-    sizes: list[int],
-    partitions: Sequence[LeaderState] | None = None,
-    is_follower: bool = False,
-) -> list[bytes]:
+def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[int]) -> list[bytes]:
     """The encoded response to a Fetch request that `read_fetch` has read, without its sets: the
-    bytes before each set that is not empty, and those after the last one. The `partitions`, if
-    given, count the request, and the bytes of their sets unless a follower gets them.
+    bytes before each set that is not empty, and those after the last one.
 
     ValueError if a list has another length than the request has partitions; OverflowError if the
     response does not fit a frame.
     """
     if len(high_watermarks) != len(sizes):
         raise ValueError(f"{len(high_watermarks)} high watermarks for {len(sizes)} sizes")
-    if partitions is not None and len(partitions) != len(sizes):
-        raise ValueError(f"{len(partitions)} partitions for {len(sizes)} sizes")
     pieces: list[bytes] = []
     piece = bytearray(4) + payload[CORRELATION_ID]
     results = list(zip(high_watermarks, sizes, strict=True))[::-1]
@@ -202,10 +199,6 @@ def write_fetched(
     if total > MAX_SET_BYTES:
         raise OverflowError(f"a response of {total} bytes does not fit a frame")
     pieces[0] = LENGTH.pack(total) + pieces[0][LENGTH.size :]
-    for partition, size in zip(partitions or (), sizes, strict=partitions is not None):
-        partition.fetch_requests += 1
-        if not is_follower:
-            partition.bytes_out += size
     return pieces
 
 
@@ -215,7 +208,7 @@ def read_fetched(
     """The fields of a Fetch response of `version` (without the frame's size), as lists by
     partition: its value in `partitions`, error code, HW, and set, a slice of the payload.
 
-    None as for `find_sets`, but a response may have no partitions.
+    None as for `read_produce`, but a response may have no partitions.
     """
     found: list[T] = []
     codes: list[int] = []

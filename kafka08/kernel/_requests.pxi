@@ -1,4 +1,4 @@
-# Reads Fetch requests and writes Produce and Fetch responses, without an object for each partition.
+# Reads Produce and Fetch requests and writes their responses, without an object for each partition.
 # Part of _native.pyx; the docstrings are in _python_requests.py.
 
 cdef struct Body:
@@ -6,13 +6,6 @@ cdef struct Body:
     const uint8_t* data
     Py_ssize_t size
     Py_ssize_t at
-
-
-cdef struct SetPlace:
-    # The position of a set in its request, and its base offset, -1 if it was not appended.
-    Py_ssize_t start
-    Py_ssize_t size
-    int64_t base_offset
 
 
 cdef struct Slice:
@@ -84,6 +77,41 @@ cdef dict next_topic(Body* body, dict partitions, set names, int32_t* count):
     return partitions.get(name)
 
 
+def read_produce(payload, dict partitions, Py_ssize_t count_max):
+    cdef Py_buffer view
+    cdef Body body
+    cdef int32_t acks, timeout_ms, topics, count, number, size, topic, i
+    cdef dict known
+    cdef set names
+    cdef list found = [], starts = [], sizes = []
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        open_body(&body, &view)
+        acks = take16(&body)
+        timeout_ms = take32(&body)
+        topics = take32(&body)
+        names = set() if topics > 1 else None
+        for topic in range(topics):
+            known = next_topic(&body, partitions, names, &count)
+            if known is None:
+                return None
+            for i in range(count):
+                number = take32(&body)
+                size = take32(&body)
+                starts.append(body.at)
+                sizes.append(size)
+                skip(&body, size)
+                partition = known.get(number)
+                if body.at < 0 or partition is None or len(found) == count_max:
+                    return None
+                found.append(partition)
+    finally:
+        PyBuffer_Release(&view)
+    if body.at < 0 or not found or (len(found) > 1 and len(set(found)) != len(found)):
+        return None
+    return acks, timeout_ms, found, starts, sizes
+
+
 def read_fetch(payload, dict partitions):
     cdef Py_buffer view
     cdef Body body
@@ -136,8 +164,8 @@ cdef Py_ssize_t copy_topic(Body* body, uint8_t* target, int32_t* count) noexcept
 
 
 cdef Py_ssize_t fill_produced(
-    Body* body, uint8_t* target, Py_ssize_t fixed, const SetPlace* places, const int64_t* times,
-    Py_ssize_t partitions,
+    Body* body, uint8_t* target, Py_ssize_t fixed, const int64_t* base_offsets,
+    const int64_t* times, Py_ssize_t partitions,
 ) noexcept nogil:
     # Write the topics of a response; returns their size. -1 if the request has other partitions.
     cdef int32_t topics, count, topic, i
@@ -158,9 +186,9 @@ cdef Py_ssize_t fill_produced(
             if target != NULL:
                 memcpy(target + size, body.data + body.at, 4)
                 memset(target + size + 4, 0, 2)
-                store64(target + size + 6, places[n].base_offset)
+                store64(target + size + 6, base_offsets[n])
                 if fixed > PRODUCED_BYTES:
-                    store64(target + size + 14, times[n] if times != NULL else NO_TIMESTAMP)
+                    store64(target + size + 14, times[n])
             size += fixed
             body.at += 4
             skip(body, take32(body))
@@ -170,62 +198,49 @@ cdef Py_ssize_t fill_produced(
     return size if n == partitions and body.at >= 0 else -1
 
 
-cdef bytes produced_frame(
-    const Py_buffer* view, const SetPlace* places, const int64_t* times, Py_ssize_t partitions
-):
-    # Uses only the base offsets of `places`. Without `times`, all are NO_TIMESTAMP.
+def write_produced(payload, list base_offsets, list times_ms=None):
+    cdef Py_buffer view
     cdef Body body
-    cdef Py_ssize_t fixed = PRODUCED_BYTES, size, frame
+    cdef Py_ssize_t fixed = PRODUCED_BYTES, size, frame, i, count = len(base_offsets)
     cdef int version
+    cdef int64_t* numbers = NULL
     cdef uint8_t* at
     cdef bytes response
-    open_body(&body, view)
-    if body.at < 0:
-        raise ValueError("not a request")
-    version = body.data[REQUEST_VERSION + 1]
-    if version >= TIMED_PRODUCE:
-        fixed += 8
-    size = fill_produced(&body, NULL, fixed, places, times, partitions)
-    if size < 0:
-        raise ValueError("the request has other partitions")
-    frame = 8 + size + (4 if version >= THROTTLED else 0)
-    response = PyBytes_FromStringAndSize(NULL, frame)
-    at = <uint8_t*>PyBytes_AS_STRING(response)
-    store32(at, <uint32_t>(frame - 4))
-    memcpy(at + 4, body.data + REQUEST_CORRELATION_ID, 4)
-    open_body(&body, view)
-    fill_produced(&body, at + 8, fixed, places, times, partitions)
-    if version >= THROTTLED:
-        memset(at + 8 + size, 0, 4)
-    return response
-
-
-def write_produced(payload, list base_offsets, list times_ms):
-    cdef Py_buffer view
-    cdef Py_ssize_t i, count = len(base_offsets)
-    cdef SetPlace* places = NULL
-    cdef int64_t* times = NULL
-    if len(times_ms) != count:
+    if times_ms is not None and len(times_ms) != count:
         raise ValueError(f"{len(times_ms)} times for {count} offsets")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
-        places = <SetPlace*>calloc(count + 1, sizeof(SetPlace))
-        times = <int64_t*>calloc(count + 1, sizeof(int64_t))
-        if places == NULL or times == NULL:
+        open_body(&body, &view)
+        if body.at < 0:
+            raise ValueError("not a request")
+        version = body.data[REQUEST_VERSION + 1]
+        if version >= TIMED_PRODUCE:
+            fixed += 8
+        numbers = <int64_t*>malloc((2 * count + 1) * sizeof(int64_t))
+        if numbers == NULL:
             raise MemoryError
         for i in range(count):
-            places[i].base_offset = base_offsets[i]
-            times[i] = times_ms[i]
-        return produced_frame(&view, places, times, count)
+            numbers[i] = base_offsets[i]
+            numbers[count + i] = NO_TIMESTAMP if times_ms is None else times_ms[i]
+        size = fill_produced(&body, NULL, fixed, numbers, numbers + count, count)
+        if size < 0:
+            raise ValueError("the request has other partitions")
+        frame = 8 + size + (4 if version >= THROTTLED else 0)
+        response = PyBytes_FromStringAndSize(NULL, frame)
+        at = <uint8_t*>PyBytes_AS_STRING(response)
+        store32(at, <uint32_t>(frame - 4))
+        memcpy(at + 4, body.data + REQUEST_CORRELATION_ID, 4)
+        open_body(&body, &view)
+        fill_produced(&body, at + 8, fixed, numbers, numbers + count, count)
+        if version >= THROTTLED:
+            memset(at + 8 + size, 0, 4)
+        return response
     finally:
-        free(places)
-        free(times)
+        free(numbers)
         PyBuffer_Release(&view)
 
 
-def write_fetched(
-    payload, list high_watermarks, list sizes, list partitions=None, bint is_follower=False
-):
+def write_fetched(payload, list high_watermarks, list sizes):
     cdef Py_buffer view
     cdef Body body
     cdef int32_t topics, count, topic, i
@@ -235,8 +250,6 @@ def write_fetched(
     cdef list cuts = []
     if len(high_watermarks) != count_all:
         raise ValueError("as many high watermarks as sizes")
-    if partitions is not None and len(partitions) != count_all:
-        raise ValueError("as many partitions as sizes")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         open_body(&body, &view)
@@ -288,8 +301,6 @@ def write_fetched(
         for cut in cuts:
             pieces.append(PyBytes_FromStringAndSize(<const char*>buffer + start, cut - start))
             start = cut
-        if partitions is not None:
-            count_fetches(partitions, sizes, is_follower)
         return pieces
     finally:
         free(buffer)

@@ -1,10 +1,16 @@
-"""Chooses the kernel: the compiled one if there is one of this INTERFACE, else its Python twin."""
+"""Chooses the kernel: the compiled one if there is one of this INTERFACE, else its Python twin.
+Chooses between the source of rules elsewhere and their compiled build."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import os
+import sys
 import warnings
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from types import ModuleType
 
 from kafka08.kernel.types import INTERFACE
@@ -60,3 +66,29 @@ def _stale(native: ModuleType) -> str:
         f"kafka08's compiled kernel has interface {native.INTERFACE}, but the package needs "
         f"{INTERFACE}: install again to rebuild it"
     )
+
+
+def use_build(name: str) -> None:
+    """Let an import of the module `name` find its compiled build, which setup.py makes of the same
+    text, if there is one of the present text and the compiled kernel runs.
+
+    KAFKA08_RULES=source keeps the source: for tests that patch its functions.
+    """
+    if importlib.import_module("kafka08.kernel").NAME != "native":
+        return
+    if os.environ.get("KAFKA08_RULES") == "source":
+        return
+    package, _, module = name.rpartition(".")
+    try:
+        build = importlib.import_module(f"{package}._{module}")
+    except (ImportError, ValueError):  # there is none, or it is of another kernel
+        return
+    source = importlib.util.find_spec(name)
+    if source is not None and source.origin and build.SOURCE == digest(Path(source.origin)):
+        sys.modules[name] = build
+        setattr(sys.modules[package], module, build)
+
+
+def digest(source: Path) -> str:
+    """The SHA-256 of a source, which its build names."""
+    return sha256(source.read_bytes()).hexdigest()

@@ -59,10 +59,6 @@ CREATE_TIME: Final = 0
 """The producer set the timestamp."""
 LOG_APPEND_TIME: Final = 1
 """The broker set the timestamp."""
-NOT_AT_THE_END: Final = -2
-"""In a result of `partitions_to_read`: the offset is not in the active segment."""
-UNKNOWN_LOG_END: Final = -1
-"""`log_end_offset` of a follower that has not fetched since this broker became the leader."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
 XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
@@ -71,7 +67,7 @@ XERIAL_HEADER: Final = Struct(">8sii")
 XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_SIZE: Final = Struct(">i")
 """Before each raw block of that stream."""
-INTERFACE: Final = 32
+INTERFACE: Final = 33
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

@@ -76,7 +76,7 @@ class Log:
     draw_jitter      random source of segment.jitter.ms
     crash            see kafka08.log.crashpoints
 
-    active_segment     accepts the appends, also those of `kernel.append_produced`
+    active_segment     accepts the appends, also those of `kernel.append_plain`
     is_being_cleaned   a cleaner works on it; retention waits
     sealed_changes     increases when sealed segments are truncated or deleted; a cleaning in
                        progress aborts then

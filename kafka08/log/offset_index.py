@@ -36,7 +36,7 @@ class IndexEntry(NamedTuple):
 
 
 class OffsetIndex(IndexFile):
-    """The index of offsets, to which `kernel.append_produced` adds entries too."""
+    """The index of offsets, to which `kernel.append_plain` adds entries too."""
 
     __slots__ = ("_numbers",)
 

@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 class LogSegment(kernel.SegmentTail):
     """The open segment of `directory` that starts at `base_offset`; missing files are created.
 
-    Besides the fields of SegmentTail, which `kernel.append_produced` changes:
+    Besides the fields of SegmentTail, which `kernel.append_plain` changes:
 
     size           bytes of messages, without the remains of a failed write
     created_ms     when this object was created: the age for rolling starts over with every start of
@@ -145,7 +145,7 @@ class LogSegment(kernel.SegmentTail):
         return self.index.is_full or (time_index is not None and time_index.is_full)
 
     def take_limits(self, config: LogConfig) -> None:
-        """Set the limits of appends by `kernel.append_produced`."""
+        """Set the limits of appends by `kernel.append_plain`."""
         # What the kernel appends is neither synced nor compressed by it.
         self.takes_plain_sets = config.flush_messages == LONG_MAX and not config.target_codec
         self.rules = config.append_rules

@@ -1,7 +1,7 @@
 """FetchFrame: the Fetch request of a follower or consumer, encoded once and sent many times.
 
 While the partitions and their order stay the same, only offsets and sizes change; they are
-written into the frame in place, offsets after an append by `kernel.append_fetched`.
+written into the frame in place, offsets after an append by the replica's rules.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ P = TypeVar("P", bound=Placed)
 class FetchFrame(Generic[P]):
     """The frame of `request`; `asked` has each of its partitions, which gets its `frame_position`.
 
-    by_name   the same by topic name as bytes and number, for kernel.append_fetched
+    by_name   the same by topic name as bytes and number, for the replica's rules
     """
 
     def __init__(

@@ -55,4 +55,4 @@ def test_the_broker_level_minimum_is_not_applied(world: World) -> None:
     """0.8: only a topic's own min.insync.replicas counts, as the end of the capture shows."""
     assert BROKER_LEVEL == EXCHANGES[-1]["name"]
     assert 2 == world.config.min_insync_replicas
-    assert 1 == world.partition("mi").min_insync_replicas
+    assert 1 == world.partition("mi").min_in_sync()

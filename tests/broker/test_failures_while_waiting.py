@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kafka08 import kernel
 from kafka08.broker.purgatory.delayed_fetch import DelayedFetch
+from kafka08.broker.replica import replica_state
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.requests import fast_fetch
 from kafka08.broker.requests.handlers import fetch as fetch_handler
@@ -160,7 +160,7 @@ CASES = {
     ),
     "commit, HW": Case(lambda w: w.park(committed()), Waiting.follow, (offset_commit, "respond")),
     "join, timeout": Case(Waiting.park_join, Waiting.advance, (join_group, "respond")),
-    "sync, append": Case(Waiting.join, Waiting.sync, (kernel, "append_records")),
+    "sync, append": Case(Waiting.join, Waiting.sync, (replica_state, "append_records")),
 }
 ERRORS = {
     "disk": StorageError("cannot read t-0: Input/output error"),

@@ -1,4 +1,4 @@
-"""Produce requests at the ends of logs: what is appended, what is left, what both kernels do."""
+"""Sets at the ends of segments: what is appended, what is left, what both kernels do."""
 
 from __future__ import annotations
 
@@ -13,40 +13,21 @@ from typing import Any
 import pytest
 
 from kafka08.kernel import _python
-from kafka08.kernel.types import NOT_AT_THE_END, Buffer, Rules
-from kafka08.protocol.codec import encode_request
-from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.kernel.types import Buffer, Rules
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, field, plain, raw_entry, wrapper
-from tests.kernel.tails import NOW_MS, File, a_leader, a_tail, an_index, state
-
-
-def produce(
-    kernel: ModuleType,
-    leaders: Sequence[Any],
-    sets: Sequence[Buffer],
-    now_ms: int = NOW_MS,
-    acks: int = 1,
-    count_max: int = 10,
-) -> Any:
-    """The result of `append_produced` for a request of a set for each of these."""
-    known = {b"t": dict(enumerate(leaders))}
-    return kernel.append_produced(request_of(sets, acks), known, now_ms, count_max)
-
-
-def request_of(sets: Sequence[Buffer], acks: int = 1) -> memoryview:
-    """The payload of a request with a set for each partition."""
-    partitions = [ProducePartition(number, bytes(data)) for number, data in enumerate(sets)]
-    request = ProduceRequest(acks, 100, [ProduceTopic("t", partitions)])
-    return memoryview(bytearray(encode_request(request, 1, "")))[4:]
+from tests.kernel.tails import NOW_MS, File, a_tail, an_index, state
 
 
 def append(
     kernel: ModuleType, tails: Sequence[Any], sets: Sequence[Buffer], now_ms: int = NOW_MS
 ) -> list[int]:
-    """The offsets that were given."""
-    leaders = [a_leader(kernel, tail) for tail in tails]
-    base_offsets: list[int] = produce(kernel, leaders, sets, now_ms)[3]
+    """The offsets that were given to sets which follow each other in a payload."""
+    payload = bytearray(b"").join(map(bytes, sets))
+    starts = [sum(map(len, sets[:number])) for number in range(len(sets))]
+    base_offsets: list[int] = kernel.append_plain(
+        memoryview(payload), list(tails), starts, list(map(len, sets)), now_ms
+    )
     return base_offsets
 
 
@@ -146,23 +127,18 @@ def unstamped(messages: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
 
 def test_magic_0_becomes_magic_1(kernel: ModuleType) -> None:
     """Converted messages are numbered and keep null and empty keys and values, without timestamps,
-    attributes or bytes behind the value. The request's bytes do not change, and the counts are
-    those of the request."""
+    attributes or bytes behind the value. The bytes that were given do not change."""
     messages = [(b"k", b"v" * 300), (None, b""), (b"", None)]
     data = plain(messages) + raw_entry(9, b"\0\x10" + field(b"k") + field(b"v") + b"behind")
     file = File()
     rules = Rules(magic=1, keys_required=False)
-    leader = a_leader(kernel, a_tail(kernel, file, rules=rules, max_timestamp_ms=7))
-    payload = request_of([data])
-    before = bytes(payload)
-    known = {b"t": {0: leader}}
-    assert [40] == kernel.append_produced(payload, known, NOW_MS, 10)[3]
-    assert before == bytes(payload)
+    tail = a_tail(kernel, file, rules=rules, max_timestamp_ms=7)
+    payload = bytearray(data)
+    assert [40] == kernel.append_plain(payload, [tail], [0], [len(data)], NOW_MS)
+    assert data == payload
     expected = unstamped([*messages, (b"k", b"v")])
     assert [(1000, expected)] == file.written
-    tail = leader.log.active_segment
     assert (44, 1000 + len(expected), 7) == (tail.end_offset, tail.size, tail.max_timestamp_ms)
-    assert (4, len(data), 44) == (leader.messages_in, leader.bytes_in, leader.high_watermark)
 
 
 def test_converted_sets_of_one_request_do_not_mix(kernel: ModuleType) -> None:
@@ -177,35 +153,6 @@ def test_converted_sets_of_one_request_do_not_mix(kernel: ModuleType) -> None:
     ] == [file.written for file in files]
 
 
-def test_a_broker_appends_to_internal_partitions(kernel: ModuleType) -> None:
-    """`append_records` appends records of the broker like a Produce request, without checking the
-    sender, and returns -1 for those that it does not append."""
-    records = [(None, b"a"), (b"k", None)]
-    file = File()
-    leader = a_leader(kernel, a_tail(kernel, file), is_internal=True)
-    assert 40 == kernel.append_records(leader, records, -1, NOW_MS)
-    data = plain(records, 40)
-    assert [(1000, data)] == file.written
-    assert (2, len(data), 42) == (leader.messages_in, leader.bytes_in, leader.high_watermark)
-    leader.reached_in_sync = 2
-    assert -1 == kernel.append_records(leader, records, -1, NOW_MS)
-    leader.is_leader = False
-    assert -1 == kernel.append_records(leader, records, 1, NOW_MS)
-    assert -1 == kernel.append_records(a_leader(kernel, None), records, 1, NOW_MS)
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_records_of_a_broker_have_its_time(kernel: ModuleType, magic: int) -> None:
-    """Where the topic's messages have timestamps."""
-    file = File()
-    leader = a_leader(kernel, a_tail(kernel, file, rules=Rules(magic=magic, keys_required=True)))
-    assert 40 == kernel.append_records(leader, [(b"k", b"v")], 1, NOW_MS)
-    [(_, data)] = file.written
-    [message] = kernel.entries(data, verify_crc=True)
-    assert (40, b"k", b"v") == (message.offset, message.key, message.value)
-    assert (magic, NOW_MS if magic else -1) == (message.magic, message.timestamp_ms)
-
-
 @pytest.mark.parametrize("reason", LEFT)
 def test_sets_that_need_python_are_left(kernel: ModuleType, reason: str) -> None:
     """A set that needs the Python path leaves file, tail and messages unchanged; the set beside it
@@ -214,11 +161,13 @@ def test_sets_that_need_python_are_left(kernel: ModuleType, reason: str) -> None
     file, other = File(), File()
     tail = a_tail(kernel, file, **fields)
     before = state(tail)
-    leaders = [a_leader(kernel, one) for one in (tail, None, a_tail(kernel, other))]
-    _, _, _, base_offsets, left, _, response, _ = produce(kernel, leaders, [data, PLAIN, PLAIN])
-    assert ([-1, -1, 40], [0, 1], None) == (base_offsets, [number for number, _ in left], response)
+    payload = bytearray(data + PLAIN + PLAIN)
+    at, size = len(data), len(PLAIN)
+    tails = [tail, None, a_tail(kernel, other)]
+    found = kernel.append_plain(payload, tails, [0, at, at + size], [at, size, size], NOW_MS)
+    assert [-1, -1, 40] == found
     assert before == state(tail)
-    assert data[8:30] == left[0][1][8:30]
+    assert data[8:30] == payload[:at][8:30]
     assert ([], 1) == (file.written, len(other.written))
     if data is PLAIN and "rules" not in fields:
         assert [40] == append(kernel, [a_tail(kernel, file)], [data])
@@ -235,7 +184,8 @@ def test_a_failed_write_leaves_the_set(kernel: ModuleType) -> None:
 
 
 def test_errors_of_callbacks_are_raised(kernel: ModuleType) -> None:
-    """Errors of write callbacks, and a wrong object under a partition's number, are raised."""
+    """Errors of write callbacks, and a wrong object as a tail, are raised. A set outside of the
+    payload is not read."""
     tail = a_tail(kernel, File())
 
     def fail(data: Buffer, position: int) -> None:
@@ -245,7 +195,14 @@ def test_errors_of_callbacks_are_raised(kernel: ModuleType) -> None:
     with pytest.raises(RuntimeError):
         append(kernel, [tail], [PLAIN])
     with pytest.raises((TypeError, AttributeError)):
-        produce(kernel, [object()], [PLAIN])
+        append(kernel, [object()], [PLAIN])
+    usual, file = bytearray(PLAIN), File()
+    for start, size in ((-1, 9), (0, -1), (0, len(PLAIN) + 1), (len(PLAIN), 1), (1 << 60, 1)):
+        with pytest.raises(IndexError):
+            kernel.append_plain(usual, [a_tail(kernel, file)], [start], [size], NOW_MS)
+    with pytest.raises(ValueError):
+        kernel.append_plain(usual, [a_tail(kernel, file)], [0, 0], [len(PLAIN)], NOW_MS)
+    assert [] == file.written
 
 
 def test_a_file_with_a_descriptor_is_written_at_its_position(
@@ -269,76 +226,13 @@ def test_a_file_with_a_descriptor_is_written_at_its_position(
         assert before == state(tail)
 
 
-def test_an_append_is_counted(kernel: ModuleType) -> None:
-    """Messages and bytes are counted. The HW advances at once if no follower must have them, or all
-    have them; unless it was below the log end before: then it waits for their fetches."""
-    data = plain([(None, b"a"), (None, b"b")])
-    alone = a_leader(kernel, a_tail(kernel, File()), messages_in=5, bytes_in=100)
-    ahead = kernel.FollowerReplica(2, 0.0)
-    ahead.log_end_offset = 41
-    led: dict[str, Any] = {"maximal_isr": (1, 2), "followers": {2: ahead}}
-    other = a_leader(kernel, a_tail(kernel, File()), high_watermark=40, **led)
-    waiting = a_leader(kernel, a_tail(kernel, File()), high_watermark=39, **led)
-    produce(kernel, [alone, other, waiting], [data, data, data])
-    assert (7, 100 + len(data)) == (alone.messages_in, alone.bytes_in)
-    assert (2, len(data)) == (other.messages_in, other.bytes_in)
-    assert [42, 41, 39] == [one.high_watermark for one in (alone, other, waiting)]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"is_leader": False}, {"is_internal": True}, {"is_queued": True}, {"log": None}],
-)
-def test_a_partition_that_refuses_appends_is_left(
-    kernel: ModuleType, fields: dict[str, Any]
-) -> None:
-    """Its set is returned unchanged, without a response."""
-    leader = a_leader(kernel, a_tail(kernel, File()), **fields)
-    _, _, found, base_offsets, left, due, response, _ = produce(kernel, [leader], [PLAIN])
-    assert ([leader], [-1], [], None) == (found, base_offsets, due, response)
-    assert [(0, PLAIN)] == [(number, bytes(data)) for number, data in left]
-
-
-def test_acks_of_all_need_enough_in_sync(kernel: ModuleType) -> None:
-    """As many as the topic says, or else the partition; with acks -1 alone."""
-    cases = ((-1, 2, True), (-1, 3, False), (2, 3, True), (3, 1, False))
-    for of_topic, reached, is_enough in cases:
-        for acks in (-1, 0, 1):
-            tail = a_tail(kernel, File(), min_in_sync=of_topic)
-            leader = a_leader(kernel, tail, isr=(1, 2), reached_in_sync=reached)
-            assert is_enough == leader.has_enough_in_sync()
-            expected = 40 if is_enough or acks >= 0 else -1
-            assert [expected] == produce(kernel, [leader], [PLAIN], acks=acks)[3]
-
-
-def test_what_replicas_still_need_is_named(kernel: ModuleType) -> None:
-    """With acks -1, where the HW is below the new end, and only if every set was appended."""
-
-    def leaders() -> list[Any]:
-        return [
-            a_leader(kernel, a_tail(kernel, File()), topic_partition=name, maximal_isr=isr)
-            for name, isr in (("a", (1, 2)), ("b", (1,)))
-        ]
-
-    assert {"a": 42} == produce(kernel, leaders(), [PLAIN] * 2, acks=-1)[7]
-    assert {} == produce(kernel, leaders(), [PLAIN] * 2, acks=1)[7]
-    assert {} == produce(kernel, leaders(), [PLAIN, PLAIN[:20]], acks=-1)[7]
-
-
-def test_segments_with_a_due_index_entry_are_named(kernel: ModuleType) -> None:
-    """The result has exactly the segments whose index entry is due."""
-    tails = [a_tail(kernel, File(), bytes_since_index=since) for since in (500, 0, 500)]
-    due = produce(kernel, [a_leader(kernel, tail) for tail in tails], [PLAIN] * 3)[5]
-    assert [tails[0], tails[2]] == due
-
-
 def test_an_index_with_room_gets_its_entries(kernel: ModuleType) -> None:
     """Offset less the base, and position of the set; the segment is full with its index."""
     view = memoryview(bytearray(32))
     index = an_index(kernel, view, capacity=3)
     tail = a_tail(kernel, File(), bytes_since_index=500, index_tail=index)
-    leader = a_leader(kernel, tail)
-    assert [] == produce(kernel, [leader], [PLAIN])[5]
+    assert [40] == append(kernel, [tail], [PLAIN])
+    assert not tail.index_is_due
     assert (2, 40, 1000, False) == (
         index.entries,
         index.last_offset,
@@ -347,7 +241,8 @@ def test_an_index_with_room_gets_its_entries(kernel: ModuleType) -> None:
     )
     assert pack(">II", 35, 1000) == view[8:16]
     tail.bytes_since_index = 500
-    assert [] == produce(kernel, [leader], [PLAIN])[5]
+    assert [42] == append(kernel, [tail], [PLAIN])
+    assert not tail.index_is_due
     assert (3, True) == (index.entries, tail.is_full)
     assert pack(">II", 37, 1000 + len(PLAIN)) == view[16:24]
 
@@ -371,49 +266,9 @@ def test_an_index_without_room_is_left_to_its_owner(
     view = memoryview(bytearray(32))
     index = an_index(kernel, **({"view": view} | fields))
     tail = a_tail(kernel, File(), bytes_since_index=500, index_tail=index)
-    assert [tail] == produce(kernel, [a_leader(kernel, tail)], [PLAIN])[5]
+    assert [40] == append(kernel, [tail], [PLAIN])
+    assert tail.index_is_due
     assert (1, bytes(32)) == (index.entries, bytes(view))
-
-
-def test_more_sets_than_allowed_are_left(kernel: ModuleType) -> None:
-    """A request with more sets than the limit is left whole."""
-    files = [File(), File()]
-    leaders = [a_leader(kernel, a_tail(kernel, file)) for file in files]
-    assert produce(kernel, leaders, [PLAIN] * 2, count_max=1) is None
-    assert [[], []] == [file.written for file in files]
-    assert produce(kernel, leaders, [PLAIN] * 2, count_max=2) is not None
-
-
-@pytest.mark.parametrize(("is_follower", "expected"), [(True, [1, 2, 3, 5]), (False, [0, 2, 3, 4])])
-def test_partitions_with_news_are_found(
-    kernel: ModuleType, is_follower: bool, expected: list[int]
-) -> None:
-    """Followers read to the LEO (40), consumers to the HW. Invalid offsets, and a HW below the
-    log's start, are left for the Python path to report."""
-    asked = [(40, 39, 9), (39, 39, 9), (40, 40, -1), (7, 40, 9), (40, 3, 9), (3, 3, 9)]
-    leaders = [a_leader(kernel, a_tail(kernel, File()), high_watermark=hw) for _, hw, _ in asked]
-    for leader in leaders:
-        leader.log.log_start_offset = 3
-    offsets, limits = [offset for offset, _, _ in asked], [limit for _, _, limit in asked]
-    found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
-    assert found is not None
-    assert ([39, 39, 40, 40, 3, 3], expected) == found[:2]
-    assert [1000, -1, NOT_AT_THE_END, -1, 1000, NOT_AT_THE_END] == found[2]
-    leaders[-1].log.log_start_offset = 4
-    found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
-    assert ([39, 39, 40, 40, 3, 3], sorted({*expected, 5})) == found[:2]
-    leaders[2].is_leader = False
-    assert kernel.partitions_to_read(leaders, offsets, limits, is_follower) is None
-
-
-@pytest.mark.parametrize(("offsets", "limits"), [(1, 2), (2, 1), (3, 2), (0, 0)])
-def test_partitions_need_as_many_offsets_and_limits(
-    kernel: ModuleType, offsets: int, limits: int
-) -> None:
-    """Lists of other lengths are refused, not read beyond their ends."""
-    leaders = [a_leader(kernel, a_tail(kernel, File())) for _ in range(2)]
-    with pytest.raises(ValueError):
-        kernel.partitions_to_read(leaders, [40] * offsets, [9] * limits, True)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -19,6 +19,10 @@ def project(tmp_path: Path) -> Path:
     pytest.importorskip("Cython", reason="building needs Cython, which the extra dev brings")
     kernel = tmp_path / "kafka08" / "kernel"
     shutil.copytree(ROOT / "kafka08" / "kernel", kernel, ignore=shutil.ignore_patterns("*.so"))
+    replica = tmp_path / "kafka08" / "broker" / "replica"
+    shutil.copytree(
+        ROOT / "kafka08" / "broker" / "replica", replica, ignore=shutil.ignore_patterns("*.so")
+    )
     for name in ("setup.py", "README.md", "kafka08/__init__.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path

@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from kafka08 import __version__, kernel
 from kafka08.kernel import _python
-from kafka08.kernel.choice import choose, why_not_native
+from kafka08.kernel.choice import choose, digest, use_build, why_not_native
 
 
 def missing() -> ModuleType:
@@ -111,3 +113,41 @@ def test_an_install_says_which_kernel_it_has(forced: str) -> None:
     )
     kind = forced or kernel.NAME
     assert done.stdout.startswith(f"kafka08 {__version__} ({kind} kernel, Python 3.")
+
+
+@pytest.mark.parametrize(
+    ("built_from", "name", "rules", "expected"),
+    [
+        ("present", "native", "", "a build"),
+        ("present", "native", "source", "the source"),
+        ("present", "python", "", "the source"),
+        ("edited since", "native", "", "the source"),
+        (None, "native", "", "the source"),
+    ],
+)
+def test_rules_run_as_their_source_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    built_from: str | None,
+    name: str,
+    rules: str,
+    expected: str,
+) -> None:
+    """A build runs only if it is of the present text, beside the compiled kernel; an edited source
+    is never hidden by it."""
+    (tmp_path / "ruled").mkdir()
+    source = tmp_path / "ruled" / "rule.py"
+    source.write_text('said = "the source"')
+    (tmp_path / "ruled" / "__init__.py").touch()
+    if built_from is not None:
+        of = digest(source) if built_from == "present" else built_from
+        source.with_name("_rule.py").write_text(f'SOURCE = "{of}"; said = "a build"')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(kernel, "NAME", name)
+    monkeypatch.setenv("KAFKA08_RULES", rules)
+    try:
+        use_build("ruled.rule")
+        assert expected == import_module("ruled.rule").said
+    finally:
+        for module in ("ruled", "ruled.rule", "ruled._rule"):
+            sys.modules.pop(module, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +28,6 @@ from kafka08.protocol.produce import (
     ProduceTopicResponse,
 )
 from tests.kernel.conftest import native_or_skip
-from tests.kernel.tails import a_leader
 
 NAMES = ("a", "bc", "ü", "topic-with-a-longer-name")
 KNOWN = {name.encode(): {number: f"{name}-{number}" for number in range(5)} for name in NAMES}
@@ -40,17 +38,6 @@ chosen = st.dictionaries(
     st.sampled_from(NAMES), st.lists(st.integers(0, 4), unique=True, max_size=5), max_size=4
 )
 clients = st.sampled_from(("", "client", None))
-
-
-def without_leaders(kernel: ModuleType) -> dict[bytes, dict[int, Any]]:
-    """The same partitions as ones that take no appends."""
-
-    def follower() -> Any:
-        partition = kernel.LeaderState()
-        partition.is_leader = partition.is_internal = False
-        return partition
-
-    return {name: {number: follower() for number in known} for name, known in KNOWN.items()}
 
 
 def body(frame: bytes) -> memoryview:
@@ -90,19 +77,19 @@ def correlation_id(payload: memoryview) -> int:
 def test_a_produce_request_is_handled_as_by_the_codec(
     kernel: ModuleType, asked: tuple[ProduceRequest, memoryview], data: st.DataObject
 ) -> None:
-    """The kernel reads the codec's fields, and sets as slices of the payload, and writes the
-    codec's response without errors."""
+    """The kernel reads the codec's fields and the places of its sets, if there are not too many; it
+    writes the codec's response without errors."""
     request, payload = asked
     named = [(t.topic, p) for t in request.topics for p in t.partitions]
-    known = without_leaders(kernel)
-    read = kernel.append_produced(payload, known, 0, COUNT_MAX)
-    if named and request.required_acks in (-1, 0, 1):
-        acks, timeout_ms, found, base_offsets, left, due, built, pending = read
+    read = kernel.read_produce(payload, KNOWN, COUNT_MAX)
+    if named:
+        acks, timeout_ms, found, starts, sizes = read
         assert (acks, timeout_ms) == (request.required_acks, request.timeout_ms)
-        assert found == [known[topic.encode()][p.partition] for topic, p in named]
-        assert (base_offsets, due, built, pending) == ([-1] * len(named), [], None, {})
-        assert [(n, bytes(s)) for n, s in left] == list(enumerate(p.message_set for _, p in named))
-        assert all(s.obj is payload.obj and not s.readonly for _, s in left)
+        assert found == [f"{topic}-{p.partition}" for topic, p in named]
+        sets = [payload[at : at + size] for at, size in zip(starts, sizes, strict=True)]
+        assert sets == [p.message_set for _, p in named]
+        assert kernel.read_produce(payload, KNOWN, len(named)) == read
+        assert kernel.read_produce(payload, KNOWN, len(named) - 1) is None
     else:
         assert read is None
     offsets = data.draw(st.lists(int64, min_size=len(named), max_size=len(named)))
@@ -119,6 +106,8 @@ def test_a_produce_request_is_handled_as_by_the_codec(
     )
     expected = encode_response(response, correlation_id(payload), request.version)
     assert kernel.write_produced(payload, offsets, times) == expected
+    without_times = kernel.write_produced(payload, offsets, [-1] * len(named))
+    assert kernel.write_produced(payload, offsets) == without_times
 
 
 @given(fetch_requests(), st.data())
@@ -171,7 +160,7 @@ def test_unknown_and_repeated_partitions_are_left_to_the_codec(
 ) -> None:
     """So is a repeated topic, since a response has each topic once."""
     payload = body(encode_request(request_, 1, ""))
-    assert kernel.append_produced(payload, without_leaders(kernel), 0, COUNT_MAX) is None
+    assert kernel.read_produce(payload, KNOWN, COUNT_MAX) is None
 
 
 @given(st.one_of(produce_requests(), fetch_requests()), st.data())
@@ -187,7 +176,7 @@ def test_both_kernels_read_broken_requests_alike(
     elif broken:
         broken[data.draw(st.integers(8, len(broken) - 1))] = data.draw(st.integers(0, 255))
     payload = memoryview(broken)
-    produced = [read_produced(kernel, payload) for kernel in (native, _python)]
+    produced = [kernel.read_produce(payload, KNOWN, COUNT_MAX) for kernel in (native, _python)]
     fetched = [kernel.read_fetch(payload, KNOWN) for kernel in (native, _python)]
     for (ours, theirs), name in ((produced, "write_produced"), (fetched, "write_fetched")):
         assert ours == theirs
@@ -200,27 +189,6 @@ def test_both_kernels_read_broken_requests_alike(
             )
 
 
-def read_produced(kernel: ModuleType, payload: memoryview) -> object:
-    """The parts of a Produce request that were read, with names for the partitions."""
-    known = without_leaders(kernel)
-    names = {id(p): KNOWN[topic][n] for topic, of in known.items() for n, p in of.items()}
-    read = kernel.append_produced(payload, known, 0, COUNT_MAX)
-    if read is None:
-        return None
-    acks, timeout_ms, found, base_offsets, left, due, response, pending = read
-    sets = [(number, bytes(data)) for number, data in left]
-    return (
-        acks,
-        timeout_ms,
-        [names[id(p)] for p in found],
-        base_offsets,
-        sets,
-        due,
-        response,
-        pending,
-    )
-
-
 def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[int]) -> object:
     try:
         return getattr(kernel, name)(payload, numbers, numbers)
@@ -229,28 +197,11 @@ def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[in
 
 
 def test_a_response_too_large_for_a_frame_is_refused(kernel: ModuleType) -> None:
-    """Sizes whose sum exceeds an int32 are refused, and no byte counts as sent."""
+    """Sizes whose sum exceeds an int32."""
     partitions = [FetchPartition(n, 0, 1) for n in range(3)]
     payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
-    leaders = [a_leader(kernel, None) for _ in range(3)]
     with pytest.raises(OverflowError):
-        kernel.write_fetched(payload, [0, 0, 0], [1 << 30, 1 << 30, 0], leaders)
-    assert not any(leader.fetch_requests or leader.bytes_out for leader in leaders)
-
-
-@pytest.mark.parametrize("is_follower", [False, True])
-def test_partitions_count_requests_and_bytes(kernel: ModuleType, is_follower: bool) -> None:
-    """Each partition counts the request, and its bytes unless a follower gets them. There must be
-    as many partitions as sizes."""
-    partitions = [FetchPartition(n, 0, 1) for n in range(3)]
-    payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
-    leaders = [a_leader(kernel, None, bytes_out=5, fetch_requests=1) for _ in range(3)]
-    kernel.write_fetched(payload, [0, 0, 0], [7, 0, 9], leaders, is_follower)
-    assert [2, 2, 2] == [leader.fetch_requests for leader in leaders]
-    sent = [0, 0, 0] if is_follower else [7, 0, 9]
-    assert [5 + size for size in sent] == [leader.bytes_out for leader in leaders]
-    with pytest.raises(ValueError, match="partitions"):
-        kernel.write_fetched(payload, [0, 0, 0], [7, 0, 9], leaders[:2])
+        kernel.write_fetched(payload, [0, 0, 0], [1 << 30, 1 << 30, 0])
 
 
 @given(fetch_requests(), st.data())

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kafka08 import kernel
 from kafka08.broker.appends.append_queue import AppendQueue
 from kafka08.broker.appends.inline_appends import InlineAppends
 from kafka08.broker.purgatory.delayed_produce import (
@@ -25,6 +24,7 @@ from kafka08.broker.purgatory.delayed_produce import (
     with_errors,
 )
 from kafka08.broker.purgatory.purgatory import WhenClosed
+from kafka08.broker.replica import replica_state
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.errors import (
@@ -165,17 +165,13 @@ class Appender:
         """The result, also for an error; None if the records must be appended by `_append_one`."""
         try:
             now_ms = self._runtime.time_ms()
-            base_offset = kernel.append_records(partition, records, required_acks, now_ms)
+            base_offset = replica_state.append_records(partition, records, required_acks, now_ms)
             if base_offset < 0:
                 return None
-            assert partition.log is not None
-            segment = partition.log.active_segment
-            if segment.index_is_due:
-                segment.index_last_set()
         except Exception as error:  # noqa: BLE001 - those who wait for the append get it
             return self.refused_result(partition.topic_partition, error, 0)
         self._purgatories.wake_fetches((partition.topic_partition,))
-        return AppendResult(base_offset, segment.end_offset)
+        return AppendResult(base_offset, base_offset + len(records))
 
     def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
         """The records as a set in the topic's format."""

@@ -212,7 +212,7 @@ def of_replicas(manager: ReplicaManager, pauses: Pauses) -> Iterator[Family]:
     partitions = list(manager)
     led = [partition for partition in partitions if partition.is_leader]
     short = [partition for partition in led if is_under_replicated(partition)]
-    below_minimum = sum(len(partition.isr) < partition.min_insync_replicas for partition in led)
+    below_minimum = sum(not partition.has_enough_in_sync() for partition in led)
     pauses.after(len(partitions))
     yield gauge(f"{REPLICAS}_leadercount", "Partitions that this broker leads.", len(led))
     yield gauge(

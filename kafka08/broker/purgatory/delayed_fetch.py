@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from kafka08 import kernel
 from kafka08.broker.purgatory.purgatory import DelayedOperation
 from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replica.replica_state import has_news
 from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.log.slices import LogOffset
 from kafka08.structs import TopicPartition
@@ -147,7 +147,7 @@ class DelayedFollowerFetch(DelayedOperation):
         return key in self._names
 
     def is_satisfied(self) -> bool:
-        return self._has_news or kernel.has_news(self._partitions, self._offsets)  # A to D
+        return self._has_news or has_news(self._partitions, self._offsets)  # A to D
 
     def is_satisfied_by_any(self, keys: Iterable[TopicPartition]) -> bool:
         for key in keys:

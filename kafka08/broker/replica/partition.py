@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from kafka08.broker.replica.replica_state import UNKNOWN_LOG_END, FollowerReplica, LeaderState
 from kafka08.config import LONG_MAX
 from kafka08.errors import (
     FileRefused,
@@ -34,8 +35,6 @@ from kafka08.errors import (
     UnknownError,
     UnknownTopicOrPartition,
 )
-from kafka08.kernel import FollowerReplica, LeaderState
-from kafka08.kernel.types import UNKNOWN_LOG_END
 from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol.message_set import MAX_UNPACKED_BYTES
 from kafka08.protocol.types import Buffer
@@ -66,8 +65,8 @@ EXPECTED_OF_FETCH: Final = (
 
 
 class Partition(LeaderState):
-    """A partition that is assigned to this broker. `kernel.append_produced` and
-    `kernel.record_fetches` change the fields of LeaderState too.
+    """A partition that is assigned to this broker. The rules of `replica_state` change the fields
+    of LeaderState too.
 
     leader            broker id of the known leader; NO_LEADER before the first request
     leader_epoch      of the last accepted change; -1 at first. A change must have a higher one
@@ -250,13 +249,6 @@ class Partition(LeaderState):
 
     # Writing
 
-    @property
-    def min_insync_replicas(self) -> int:
-        """The least size of the ISR for acks=-1: the topic's override, or `reached_in_sync`."""
-        assert self.log is not None
-        of_topic = self.log.active_segment.min_in_sync
-        return self.reached_in_sync if of_topic < 0 else of_topic
-
     def check_append(self, required_acks: int) -> Log:
         """The log to append to. NotLeaderForPartition, or NotEnoughReplicas when acks are -1 and
         the ISR is smaller than the topic's min.insync.replicas."""
@@ -265,7 +257,7 @@ class Partition(LeaderState):
         if required_acks == -1 and not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"Number of insync replicas for partition {self.topic_partition} is "
-                f"{len(self.isr)}, below required minimum {self.min_insync_replicas}"
+                f"{len(self.isr)}, below required minimum {self.min_in_sync()}"
             )
         return log
 

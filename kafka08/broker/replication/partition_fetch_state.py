@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka08.broker.replica.replica_state import FollowerState
 from kafka08.broker.replication.log_comparison import DivergenceSearch
-from kafka08.kernel import FollowerState
 
 if TYPE_CHECKING:
     from kafka08.broker.replica.partition import Partition
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class PartitionFetchState(FollowerState):
     """A partition of a fetcher. Each `add` makes a new object, so that a response to a request from
-    before it is recognised and dropped. `kernel.append_fetched` changes some of the fields.
+    before it is recognised and dropped. `append_fetched` changes some of the fields.
 
     is_followed     False once it was removed, or replaced by a later `add`
     max_bytes       fetch size; larger while one message needs it, smaller for a probe

@@ -22,9 +22,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kafka08 import kernel
 from kafka08.broker.cluster.inter_broker import inter_broker
 from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replica.replica_state import append_fetched
 from kafka08.broker.replication.follower_truncation import FollowerTruncation
 from kafka08.broker.replication.grouped_errors import GroupedErrors
 from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
@@ -293,7 +293,7 @@ class ReplicaFetcher:
     def _exchange(
         self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
     ) -> dict[TopicPartition, FetchPartitionResponse]:
-        """Send one request and append what the kernel takes of the response. Returns the responses
+        """Send one request and append what the rules take of the response. Returns the responses
         of the other partitions. A request for the same partitions reuses the last frame with the
         changed offsets and sizes. Switches. Raises like Connection.send."""
         connection, version = self._connection, self._versions.fetch
@@ -308,7 +308,7 @@ class ReplicaFetcher:
         connection.write_frame(data, correlation_id, FetchRequest, version=version)
         payload = connection.read_payload(room=self._room)
         max_bytes, now_ms = self._config.replica_fetch_max_bytes, self._runtime.time_ms()
-        taken = kernel.append_fetched(payload, version, frame.by_name, max_bytes, now_ms, data)
+        taken = append_fetched(payload, version, frame.by_name, max_bytes, now_ms, data)
         if taken is None:
             response = connection.decode(FetchRequest, payload, version)
             assert isinstance(response, FetchResponse)
@@ -316,9 +316,7 @@ class ReplicaFetcher:
             responses = {tp: data for tp, data in found.items() if tp in wanted}
             appended: list[PartitionFetchState] = []
         else:
-            left, appended, due = taken
-            for segment in due:
-                segment.index_last_set()
+            left, appended = taken
             responses = {}
             for followed, code, high_watermark, message_set in left:
                 tp = followed.topic_partition

@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kafka08 import kernel
 from kafka08.broker.cluster.metadata_cache import MetadataCache
 from kafka08.broker.purgatory.purgatories import Purgatories
+from kafka08.broker.replica import replica_state
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replica.traffic import Traffic, traffic_of
 from kafka08.broker.replication.high_watermark_checkpoints import HighWatermarkCheckpoints
@@ -198,7 +198,7 @@ class ReplicaManager:
         all these partitions. All HWs are moved before any operation is completed. True if a
         delayed produce was."""
         now = self._runtime.monotonic()
-        moved, raised, outside = kernel.record_fetches(partitions, offsets, broker_id, now)
+        moved, raised, outside = replica_state.record_fetches(partitions, offsets, broker_id, now)
         for partition in outside:
             if partition.joins_isr(broker_id):
                 self._isr_changes.begin(partition, (*partition.isr, broker_id))

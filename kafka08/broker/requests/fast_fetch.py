@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.broker.purgatory.delayed_fetch import DelayedFetch, DelayedFollowerFetch
+from kafka08.broker.replica import replica_state
 from kafka08.broker.requests.call import answering
 from kafka08.broker.requests.converted_set import (
     LOOKED_AT_AT_ONCE_BYTES,
@@ -30,7 +31,6 @@ from kafka08.broker.requests.converted_set import (
 )
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.errors import ApiError
-from kafka08.kernel.types import NOT_AT_THE_END
 from kafka08.levels import Level
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
@@ -50,7 +50,7 @@ and wakes the follower once."""
 Complete = Callable[[memoryview, "RequestConnection"], object]
 """Completes a parked request through handlers.fetch."""
 Ends = tuple[list[int], list[int], list[int]]
-"""The result of `kernel.partitions_to_read`."""
+"""The result of `replica_state.partitions_to_read`."""
 
 
 class Wanted(NamedTuple):
@@ -74,7 +74,9 @@ class Wanted(NamedTuple):
 
     def find_ends(self) -> Ends | None:
         """Ends and positions of the partitions now; None if one of them needs the handler."""
-        return kernel.partitions_to_read(self.partitions, self.offsets, self.limits, self.follows)
+        return replica_state.partitions_to_read(
+            self.partitions, self.offsets, self.limits, self.follows
+        )
 
 
 class Reads(NamedTuple):
@@ -135,7 +137,7 @@ class FastFetch:
             and not wants_magic_0  # whose response may be left to the handler
             and wanted.min_bytes == 1
             and wanted.max_wait_ms > 0
-            and NOT_AT_THE_END not in ends[2]
+            and replica_state.NOT_AT_THE_END not in ends[2]
         ):
             return self._follow(payload, link, wanted, ends)
         reads = read(wanted, ends)
@@ -279,11 +281,10 @@ class FastFetch:
             if sets is None:
                 return None
         try:
-            headers = kernel.write_fetched(
-                payload, reads.high_watermarks, reads.sizes, wanted.partitions, wanted.follows
-            )
+            headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes)
         except OverflowError:
             return None
+        replica_state.count_fetches(wanted.partitions, None if wanted.follows else reads.sizes)
         if not sets:
             return headers[0]
         pieces: list[Piece] = []
@@ -317,7 +318,7 @@ def respond_to_follower(
 ) -> bytes | None:
     """The frame with copies of the sets; None if it would be large, or needs a look at files. Then
     the sets stay in their files, or the handler must take it."""
-    return kernel.respond_to_follower(
+    return replica_state.respond_to_follower(
         payload,
         wanted.partitions,
         wanted.offsets,

@@ -1,8 +1,8 @@
 """FastProduce: Produce of any number of partitions, without objects for topics and partitions.
 
-The kernel reads the request, appends its sets from the receive buffer and encodes the response
-(kernel.append_produced). Sets that it does not append go through Partition.append. handlers.produce
-handles the rest, and gets the results of the appended sets:
+The kernel reads the request, appends its sets from the receive buffer as the rules of
+`replica_state` allow, and encodes the response. Sets that it does not append go through
+Partition.append. handlers.produce handles the rest, and gets the results of the appended sets:
 
     an unknown or repeated partition
     an internal topic
@@ -29,6 +29,7 @@ from kafka08.broker.purgatory.delayed_produce import (
     DelayedProduce,
     with_errors,
 )
+from kafka08.broker.replica.replica_state import append_sets, unacknowledged
 from kafka08.broker.requests.call import Call, answering
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.handlers import produce
@@ -71,16 +72,23 @@ class FastProduce:
         """The response, None if the request is parked, or Fallback with what the handler must
         finish. Never switches."""
         self.count += 1
-        now_ms = self._time_ms()
-        request = kernel.append_produced(payload, self._partitions, now_ms, PARTITIONS_AT_ONCE)
-        if request is None:
+        request = kernel.read_produce(payload, self._partitions, PARTITIONS_AT_ONCE)
+        if request is None or not -1 <= request[0] <= 1:
             return FALL_BACK
-        acks, timeout_ms, found, base_offsets, unappended, due, response, pending = request
-        for segment in due:
-            segment.index_last_set()
-        appended = None
-        if response is not None:
+        acks, timeout_ms, found, starts, sizes = request
+        now_ms = self._time_ms()
+        base_offsets = append_sets(payload, found, starts, sizes, acks, now_ms)
+        appended = pending = None
+        unappended = [
+            (number, payload[starts[number] : starts[number] + sizes[number]])
+            for number, base_offset in enumerate(base_offsets)
+            if base_offset < 0
+        ]
+        if not unappended:
             self._purgatories.wake_fetches([one.topic_partition for one in found])
+            response = kernel.write_produced(payload, base_offsets)
+            if acks == ALL_IN_SYNC:
+                pending = unacknowledged(found)
         else:
             appended = self._append_remaining(found, base_offsets, unappended, acks, now_ms)
             # The handler gets these results: no set must be appended again.

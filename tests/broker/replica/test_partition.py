@@ -386,7 +386,7 @@ class TestTheBrokersMinimum:
         self, partition: Partition, epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]
     ) -> int:
         partition.make_leader(LeaderAndIsr(ME, epoch, isr, epoch, 1), replicas, NOW)
-        return partition.min_insync_replicas
+        return partition.min_in_sync()
 
     @pytest.mark.parametrize(("replicas", "minimum"), [((1,), 1), ((1, 2), 2), ((1, 2, 3), 2)])
     def test_it_counts_as_far_as_there_are_replicas(
@@ -414,10 +414,10 @@ class TestTheBrokersMinimum:
         append(partition, 1, required_acks=-1)
         joined = partition.begin_isr_change((1, 2))
         partition.end_isr_change(joined, joined)
-        assert 2 == partition.min_insync_replicas
+        assert 2 == partition.min_in_sync()
         left = partition.begin_isr_change((1,))
         partition.end_isr_change(left, left)
-        assert 2 == partition.min_insync_replicas
+        assert 2 == partition.min_in_sync()
 
     def test_it_falls_with_the_assignment(self, partition: Partition) -> None:
         """The minimum falls with the assignment, so a topic may be moved to one replica."""

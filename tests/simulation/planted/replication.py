@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kafka08 import kernel
 from kafka08.broker.purgatory.purgatories import Purgatories
+from kafka08.broker.replica import replica_state
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication import replica_fetcher
 from kafka08.broker.replication.isr_changes import IsrChanges
@@ -177,7 +177,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     seed=10,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    record = kernel.record_fetches
+    record = replica_state.record_fetches
 
     def fall(
         partitions: list[Partition], offsets: list[int], broker_id: int, now: float
@@ -188,7 +188,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
                 partition.high_watermark = min(partition.high_watermark, offset)
         return found
 
-    patch.setattr(kernel, "record_fetches", fall)
+    patch.setattr(replica_state, "record_fetches", fall)
 
 
 @planted(

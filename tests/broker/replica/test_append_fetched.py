@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kafka08.kernel import _python
 from kafka08.kernel.types import Buffer, Rules
 from kafka08.protocol.codec import encode_response
 from kafka08.protocol.fetch import FetchPartitionResponse, FetchResponse, FetchTopicResponse
-from tests.kernel.conftest import native_or_skip
+from tests.broker.replica.conftest import BUILDS, build_of
+from tests.broker.replica.leaders import a_leader
 from tests.kernel.sets import plain, wrapper
-from tests.kernel.tails import NOW_MS, File, a_leader, a_tail, state
+from tests.kernel.tails import NOW_MS, File, a_tail, state
 
 MAX_BYTES = 1 << 20
 FIELDS = ("unsettled", "is_followed", "max_bytes", "expected_bytes", "lag")
@@ -51,7 +51,7 @@ def response(results: Sequence[tuple[int, int, Buffer]]) -> memoryview:
 
 def fetched(
     kernel: ModuleType, replicas: Sequence[Any], *results: tuple[int, int, Buffer]
-) -> tuple[list[Any], list[Any], list[Any]]:
+) -> tuple[list[Any], list[Any]]:
     known = {b"t": dict(enumerate(replicas))}
     taken = kernel.append_fetched(response(results), 0, known, MAX_BYTES, NOW_MS)
     assert taken is not None
@@ -70,7 +70,7 @@ def test_whole_entries_are_appended_as_they_are(kernel: ModuleType, data: bytes)
     end is left out. The HW is the leader's, at most the log end."""
     file = File()
     replica = a_replica(kernel, a_tail(kernel, file))
-    assert ([], [replica], []) == fetched(kernel, [replica], (0, 1000, data))
+    assert ([], [replica]) == fetched(kernel, [replica], (0, 1000, data))
     tail = replica.partition.log.active_segment
     whole = PLAIN[: len(PLAIN) // 2] if data == PLAIN[:-3] else data
     end = {PLAIN[:-3]: 41, plain([(b"k", b"v")], 90): 91}.get(data, 42)
@@ -92,7 +92,7 @@ def test_empty_responses_move_the_high_watermark_alone(kernel: ModuleType) -> No
     """It may fall, as while a new leader does not know the former leader's HW."""
     file = File()
     replica = a_replica(kernel, a_tail(kernel, file, end_offset=40), high_watermark=38)
-    assert ([], [], []) == fetched(kernel, [replica], (0, 7, b""))
+    assert ([], []) == fetched(kernel, [replica], (0, 7, b""))
     assert ([], 7, 0, 0) == (
         file.written,
         replica.partition.high_watermark,
@@ -139,13 +139,13 @@ def test_sets_that_need_python_are_left(kernel: ModuleType, reason: str) -> None
     replica = a_replica(kernel, a_tail(kernel, file, **of_tail), **own)
     beside = a_replica(kernel, a_tail(kernel, other))
     before = whole_state(replica)
-    left, appended, due = fetched(kernel, [replica, beside], result, (0, 9, PLAIN))
+    left, appended = fetched(kernel, [replica, beside], result, (0, 9, PLAIN))
     assert [(replica, *result)] == [(one, code, hw, bytes(data)) for one, code, hw, data in left]
-    assert ([beside], [], [], 1) == (appended, due, file.written, len(other.written))
+    assert ([beside], [], 1) == (appended, file.written, len(other.written))
     assert before == whole_state(replica)
     if result == (0, 9, PLAIN):
         usual = a_replica(kernel, a_tail(kernel, file))
-        assert ([], [usual], []) == fetched(kernel, [usual], result)
+        assert ([], [usual]) == fetched(kernel, [usual], result)
 
 
 def test_a_failed_write_leaves_the_set(kernel: ModuleType) -> None:
@@ -154,17 +154,17 @@ def test_a_failed_write_leaves_the_set(kernel: ModuleType) -> None:
     file.fails = True
     replica = a_replica(kernel, a_tail(kernel, file))
     before = whole_state(replica)
-    left, appended, _ = fetched(kernel, [replica], (0, 9, PLAIN))
+    left, appended = fetched(kernel, [replica], (0, 9, PLAIN))
     assert ([replica], []) == ([one for one, *_ in left], appended)
     assert before == whole_state(replica)
 
 
-def test_segments_with_a_due_index_entry_are_named(kernel: ModuleType) -> None:
-    """The result has exactly the segments with a due index entry that were appended to."""
+def test_due_index_entries_are_added(kernel: ModuleType) -> None:
+    """To exactly the segments with a due index entry that were appended to."""
     tails = [a_tail(kernel, File(), bytes_since_index=since) for since in (500, 0, 500)]
     replicas = [a_replica(kernel, tail) for tail in tails]
-    _, _, due = fetched(kernel, replicas, (0, 9, PLAIN), (0, 9, PLAIN), (0, 9, b""))
-    assert [tails[0]] == due
+    fetched(kernel, replicas, (0, 9, PLAIN), (0, 9, PLAIN), (0, 9, b""))
+    assert [1, 0, 0] == [tail.indexed for tail in tails]
 
 
 def test_new_offsets_go_into_the_frame(kernel: ModuleType) -> None:
@@ -195,17 +195,18 @@ def test_a_response_of_another_layout_is_left_whole(kernel: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_both_kernels_append_the_same(seed: int) -> None:
-    """Both kernels append random valid and invalid sets to tails of every kind alike."""
-    native, drawn = native_or_skip(), random.Random(seed)
+def test_all_builds_append_the_same(seed: int) -> None:
+    """Random valid and invalid sets go to tails of every kind alike."""
+    drawn, builds = random.Random(seed), {name: build_of(name) for name in BUILDS}
     fields = {"rules": drawn.choice([None, Rules(magic=1)]), "segment_bytes": 3000}
     fields |= {"first_ms": drawn.choice([-1, 500]), "age_max_ms": drawn.choice([600, 1 << 40])}
-    files = {kernel: File() for kernel in (native, _python)}
+    files = {name: File() for name in BUILDS}
     replicas = {
-        kernel: a_replica(kernel, a_tail(kernel, file, **fields)) for kernel, file in files.items()
+        name: a_replica(builds[name], a_tail(builds[name], file, **fields))
+        for name, file in files.items()
     }
     for _ in range(60):
-        end = replicas[_python].partition.log.active_segment.end_offset
+        end = replicas[BUILDS[0]].partition.log.active_segment.end_offset
         offset = max(0, end + drawn.choice([0, 0, 0, 0, 5, -1, 1 << 31]))
         messages = [(b"k", bytes(drawn.randrange(90)))] * drawn.randrange(4)
         data = bytearray(plain(messages, offset, drawn.randrange(2)))
@@ -215,10 +216,10 @@ def test_both_kernels_append_the_same(seed: int) -> None:
             del data[drawn.randrange(len(data) + 1) :]
         result = (drawn.choice([0, 0, 0, 6]), drawn.randrange(100), bytes(data))
         outcomes = []
-        for kernel, replica in replicas.items():
-            left, appended, due = fetched(kernel, [replica], result)
-            outcomes.append((len(left), len(appended), len(due), whole_state(replica)))
-            replica.partition.log.active_segment.index_is_due = False
-        assert outcomes[0] == outcomes[1], data.hex()
-    assert files[native].written == files[_python].written
-    assert files[native].written or fields["age_max_ms"] == 600
+        for name, replica in replicas.items():
+            left, appended = fetched(builds[name], [replica], result)
+            outcomes.append((len(left), len(appended), whole_state(replica)))
+        assert outcomes[0] == outcomes[1] == outcomes[2], data.hex()
+    first, second, third = (file.written for file in files.values())
+    assert first == second == third
+    assert first or fields["age_max_ms"] == 600

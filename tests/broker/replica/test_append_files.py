@@ -1,4 +1,4 @@
-"""`kernel.append_produced` on the active segment of a log has the same effect as Log.append."""
+"""`append_sets` on the active segment of a log has the same effect as Log.append."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kafka08 import kernel
 from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replica.replica_state import append_sets
 from kafka08.errors import ApiError
 from kafka08.levels import Level
 from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
 from kafka08.protocol import message_set
-from kafka08.protocol.codec import encode_request
-from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import LeaderAndIsr
 from tests.log.conftest import ManualClock
 
@@ -38,15 +36,9 @@ def append_fast(log: Log, data: bytearray, now_ms: int) -> None:
     partition = Partition(log.topic_partition, 1)
     partition.attach_log(log, 0)
     partition.make_leader(LeaderAndIsr(1, 1, (1,), 0, 1), (1,), 0.0)
-    request = ProduceRequest(1, 1, [ProduceTopic("t", [ProducePartition(0, bytes(data))])])
-    payload = memoryview(bytearray(encode_request(request, 1, "")))[4:]
-    appended = kernel.append_produced(payload, {b"t": {0: partition}}, now_ms, 1)
-    assert appended is not None
-    _, _, _, _, left, due, _, _ = appended
-    for _, rest in left:
-        log.append(rest, now_ms)
-    for segment in due:
-        segment.index_last_set()
+    own = bytearray(data)
+    if append_sets(own, [partition], [0], [len(own)], 1, now_ms) == [-1]:
+        log.append(own, now_ms)
 
 
 @pytest.mark.parametrize("seed", range(8))

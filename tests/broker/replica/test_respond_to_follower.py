@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from kafka08.kernel import _python
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.kernel.conftest import native_or_skip
-from tests.kernel.tails import File, a_leader, a_tail, an_index
+from tests.broker.replica.conftest import BUILDS, build_of
+from tests.broker.replica.leaders import a_leader
+from tests.kernel.tails import File, a_tail, an_index
 
 BYTES = bytes(number % 251 for number in range(1000))
 """The segment: base offset 5, LEO 40, the last set from offset 30 on at position 900."""
@@ -152,9 +152,9 @@ def test_another_request_is_an_error(kernel: ModuleType, descriptor: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_both_kernels_answer_the_same(descriptor: int, seed: int) -> None:
+def test_all_builds_answer_the_same(descriptor: int, seed: int) -> None:
     """Random ends, offsets, positions, limits and indexes."""
-    native, drawn = native_or_skip(), random.Random(seed)
+    drawn, builds = random.Random(seed), [build_of(name) for name in BUILDS]
     for _ in range(50):
         entries = sorted(
             {drawn.randrange(1, 35): drawn.randrange(1, 1000) for _ in range(4)}.items()
@@ -169,7 +169,7 @@ def test_both_kernels_answer_the_same(descriptor: int, seed: int) -> None:
         positions = [drawn.randrange(-1, 1002) for _ in range(count)]
         limits = [drawn.choice([-1, 0, 300, ENOUGH, ENOUGH]) for _ in range(count)]
         responses = []
-        for kernel in (native, _python):
+        for kernel in builds:
             leaders = []
             for one in fields:
                 index = an_index(
@@ -179,4 +179,4 @@ def test_both_kernels_answer_the_same(descriptor: int, seed: int) -> None:
                 leaders.append(a_leader(kernel, tail))
             found = respond(kernel, leaders, offsets, positions, limits, 1500)
             responses.append((found, [leader.fetch_requests for leader in leaders]))
-        assert responses[0] == responses[1]
+        assert responses[0] == responses[1] == responses[2]

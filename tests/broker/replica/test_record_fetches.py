@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafka08.kernel import _python
-from kafka08.kernel.types import UNKNOWN_LOG_END
-from tests.kernel.conftest import native_or_skip
+from kafka08.broker.replica.replica_state import UNKNOWN_LOG_END
+from tests.broker.replica.conftest import BUILDS, build_of
 from tests.kernel.tails import File, a_tail
 
 FOLLOWER_FIELDS = ("last_fetch", "last_caught_up", "log_end_offset", "leader_log_end")
@@ -98,7 +97,7 @@ def test_the_high_watermark_stays(kernel: ModuleType, fields: dict[str, Any]) ->
 
 
 def test_an_owner_may_move_the_high_watermark_itself(kernel: ModuleType) -> None:
-    """The kernel calls the owner's method."""
+    """The rules call the owner's method."""
 
     class Owner(kernel.LeaderState):  # type: ignore[misc, name-defined]
         def maybe_raise_high_watermark(self) -> bool:
@@ -119,10 +118,10 @@ def test_an_unknown_follower_is_an_error(kernel: ModuleType) -> None:
         kernel.record_fetches([a_leader(kernel)], [40], 9, 2.0)
 
 
-def test_both_kernels_record_the_same() -> None:
+def test_all_builds_record_the_same() -> None:
     """Three hundred fetches of two followers while two logs grow."""
     draw = random.Random(7)
-    kernels = (_python, native_or_skip())
+    kernels = [build_of(name) for name in BUILDS]
     leaders = [[a_leader(kernel, name) for name in "ab"] for kernel in kernels]
     for now in range(300):
         offsets = [draw.randrange(30, 45 + now) for _ in "ab"]
@@ -136,7 +135,7 @@ def test_both_kernels_record_the_same() -> None:
             moved, raised, outside = kernel.record_fetches(pair, offsets, broker_id, float(now))
             state = [(one.high_watermark, follower(one, 2), follower(one, 3)) for one in pair]
             results.append((moved, raised, [one.topic_partition for one in outside], state))
-        assert results[0] == results[1]
+        assert results[0] == results[1] == results[2]
 
 
 def test_a_parked_follower_hears_of_any_change(kernel: ModuleType) -> None:
