@@ -96,7 +96,10 @@ class AcceptedConnection(ServerConnection):
             more = self.handle_frames(self._server.runtime.monotonic)
             if more or self.parked or self.ending or count < len(room):
                 break
-        if not self.parked or self.outbox:
+        del room  # a view of the buffer that may be released
+        if self.parked and not self.outbox:
+            self.reader.release_if_unused()
+        else:
             self._send_or_wait(more)
 
     def _hold_reading(self) -> None:
@@ -136,7 +139,9 @@ class AcceptedConnection(ServerConnection):
             self._flush()
         if more and not self.ending:
             self._schedule()
-        elif not self.parked:
+        elif self.parked:
+            self.reader.release_if_unused()
+        else:
             self.reader.release()
 
     def _schedule(self) -> None:

@@ -165,6 +165,17 @@ class FrameReader:
             self._buffer = self._room = None
         return True
 
+    def release_if_unused(self) -> None:
+        """`release` while a request is in progress, unless that refers to its payload: a long poll,
+        say, needs no more of it, and there may be thousands."""
+        buffer = self._buffer
+        if isinstance(buffer, bytearray):
+            try:
+                buffer.append(buffer.pop())  # no bytearray changes its size while there are views
+            except BufferError:
+                return
+            self.release()
+
     def close(self) -> None:
         """Drop the received bytes. The buffer does not return to the pool, since a request in
         progress may refer to it."""

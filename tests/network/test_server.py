@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -432,6 +434,28 @@ def test_another_connection_completes_a_parked_request(served: Served) -> None:
         assert b"next" == read(poller)
         poller.sendall(frame(b"again"))
         assert b"again" == read(poller)
+
+
+def is_larger(parked: list[RequestConnection], than: int) -> bool:
+    return len(parked) > than
+
+
+def test_parked_requests_hold_no_buffer(served: Served) -> None:
+    """Thousands of long polls wait at a time, each of which held 64 KB. All of these had the one
+    buffer."""
+    with ExitStack() as open_:
+        pollers = [open_.enter_context(served.connect()) for _ in range(5)]
+        for poller in pollers:
+            before = len(served.parked)
+            poller.sendall(frame(b"park"))
+            until(partial(is_larger, served.parked, before))
+        assert BUFFER_BYTES == served.server.buffers.kept_bytes
+        producer = open_.enter_context(served.connect())
+        producer.sendall(frame(b"wake"))
+        assert [b"woken"] * 5 == [read(poller) for poller in pollers]
+        for poller in pollers:
+            poller.sendall(frame(b"again"))
+            assert b"again" == read(poller)
 
 
 def test_a_client_that_ends_its_side_gets_the_response_of_a_parked_request(served: Served) -> None:

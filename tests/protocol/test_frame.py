@@ -146,6 +146,23 @@ def test_idle_readers_hold_no_buffer() -> None:
     assert pool.kept_bytes == BUFFER_BYTES
 
 
+def test_a_buffer_that_a_request_refers_to_is_not_released() -> None:
+    """While a request is in progress: with its payload the buffer is returned."""
+    pool = BufferPool()
+    reader = FrameReader(MAX_SIZE, pool)
+    data = stream(b"request")
+    reader.buffer()[: len(data)] = data
+    reader.advance(len(data))
+    payload = reader.next_payload()
+    assert payload is not None
+    reader.release_if_unused()
+    assert (b"request", 0) == (bytes(payload), pool.kept_bytes)
+    del payload
+    reader.release_if_unused()
+    assert BUFFER_BYTES == pool.kept_bytes
+    assert BUFFER_BYTES == len(pool.take())
+
+
 def test_a_size_alone_takes_little_memory() -> None:
     """A peer that announces 100 MB and sends nothing costs a buffer, not 100 MB."""
     tracemalloc.start()
