@@ -67,8 +67,9 @@ def console(
 
     from kafka08.exporter import Watch
     from kafka08.pages.console import Console
-    from kafka08.pages.guard import Guard, is_loopback
+    from kafka08.pages.guard import Guard
     from kafka08.pages.live import Live
+    from kafka08.runtime.sockets import is_loopback
     from kafka08.runtime.threads import THREADS
 
     given = os.environ.get(TOKEN)

@@ -24,7 +24,8 @@ from kafka08.embedded.zookeeper_process import (
     ZooKeeperProcess,
 )
 from kafka08.errors import ConfigError, ZooKeeperError
-from kafka08.zk.server.limits import NOT_LOOPBACK, is_loopback
+from kafka08.runtime.sockets import is_loopback
+from kafka08.zk.server.limits import NOT_LOOPBACK
 
 
 class EmbeddedZooKeeper(ZooKeeperProcess):

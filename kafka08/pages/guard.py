@@ -135,10 +135,5 @@ def is_address(name: str) -> bool:
     return True
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to that host."""
-    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
 def same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())

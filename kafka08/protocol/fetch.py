@@ -263,6 +263,8 @@ def _read_news(
     unpack, header_bytes, length = PARTITION_HEADER.unpack_from, PARTITION_HEADER.size, len(payload)
     (topics,) = PARTITION_COUNT.unpack_from(payload, at)
     at += PARTITION_COUNT.size
+    if topics < 0:
+        raise ProtocolError(f"FetchResponse: a count of {topics}")
     for _ in range(topics):
         (size,) = NAME_SIZE.unpack_from(payload, at)
         at += NAME_SIZE.size
@@ -270,6 +272,8 @@ def _read_news(
         at += max(0, size)
         (partitions,) = PARTITION_COUNT.unpack_from(payload, at)
         at += PARTITION_COUNT.size
+        if partitions < 0:
+            raise ProtocolError(f"FetchResponse: a count of {partitions}")
         marks = seen.setdefault(topic, {})
         for _ in range(partitions):
             partition, error_code, high_watermark, size = unpack(payload, at)

@@ -11,6 +11,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Any, Final
 
 from kafka08.runtime.transport import Address, Readiness
@@ -163,6 +164,14 @@ class SocketConnecting:
     def close(self) -> None:
         if not self._connected:
             self.stream.close()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is an address of this machine for itself, or the name of one."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # another name may be that of any machine, also `127.0.0.1.example.org`
+        return host == "localhost"
 
 
 def resolve(address: Address) -> list[tuple[int, Any]]:

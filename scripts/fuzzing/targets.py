@@ -27,6 +27,7 @@ from kafka08.levels import Level
 from kafka08.protocol import compression, consumer_protocol
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import correlation_id_of, decode_request, decode_response
+from kafka08.protocol.fetch import FetchRequest, read_news
 from kafka08.protocol.frame import BufferPool, FrameReader
 from kafka08.protocol.group_records import decode_group
 from kafka08.protocol.offset_records import decode_key, decode_offset_value
@@ -40,6 +41,7 @@ LEVELS: Final = tuple(SERVED[level] for level in Level if level in SERVED)
 RESPONSES: Final = tuple((api.request, row.version) for api in APIS for row in api.versions)
 KNOWN: Final = (BadTimestamp, CorruptMessage, EntryTooLarge, UnknownCodec)
 RULES: Final = (Rules(), Rules(magic=0), Rules(log_append_time=True), Rules(keys_required=True))
+NEWS_VERSION_MAX: Final = 3
 DECODE_NODE: Final[tuple[Callable[[str], object], ...]] = (
     nodes.decode_broker,
     nodes.decode_assignment,
@@ -75,11 +77,39 @@ def response(data: bytes) -> None:
     """A response to a client; the first byte chooses API and version."""
     if data:
         asked, version = RESPONSES[data[0] % len(RESPONSES)]
+        payload, decoded = memoryview(data)[1:], None
         try:
-            correlation_id_of(data[1:])
-            decode_response(asked, memoryview(data)[1:], version)
+            correlation_id_of(payload)
+            _, decoded = decode_response(asked, payload, version)
         except ProtocolError:
             pass
+        if asked is FetchRequest and version <= NEWS_VERSION_MAX:
+            news = _news_read(payload, version)
+            assert news is None or news == _news_of(decoded)
+
+
+def _news_of(response: Any) -> list[tuple[str, Any]] | None:
+    """What a consumer that has seen nothing takes of a FetchResponse; None if it is malformed."""
+    if response is None:
+        return None
+    seen: set[tuple[str, int, int]] = set()
+    found = []
+    for topic in response.topics:
+        for part in topic.partitions:
+            mark = (topic.topic, part.partition, part.high_watermark)
+            if part.message_set or part.error_code or mark not in seen:
+                found.append((topic.topic, part))
+            seen.add(mark)
+    return found
+
+
+def _news_read(payload: memoryview, version: int) -> list[tuple[str, Any]] | None:
+    """The same as consumers read it, without the objects between; None if they refuse it, for which
+    bytes behind the last part are enough."""
+    try:
+        return read_news(payload, version, {})
+    except ProtocolError:
+        return None
 
 
 def record(data: bytes) -> None:

@@ -155,3 +155,12 @@ def test_a_cut_response_has_no_news(version: int) -> None:
             read_news(memoryview(payload[:end]), version, {})
     with pytest.raises(ProtocolError):
         read_news(memoryview(payload + b"x"), version, {})
+
+
+@pytest.mark.parametrize("at", [8, 15])
+def test_a_negative_count_is_refused(at: int) -> None:
+    """That of the topics, and that of the partitions of one: else the rest would be no news."""
+    payload = bytearray(encoded(1, [("t", FetchPartitionResponse(1, 0, 5, b""))]))
+    payload[at : at + 4] = (-1).to_bytes(4, signed=True)
+    with pytest.raises(ProtocolError, match="a count of -1"):
+        read_news(memoryview(payload[: at + 4]), 1, {})

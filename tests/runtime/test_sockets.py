@@ -21,6 +21,7 @@ from kafka08.runtime.sockets import (
     SocketPoller,
     SocketStream,
     connection_descriptors_end,
+    is_loopback,
 )
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.runtime.transport import Address, Poller
@@ -253,3 +254,15 @@ def test_a_poller_that_is_closed_meanwhile_is_woken_up_in_vain() -> None:
         made.close()
         thread.join()
     assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        *[(host, True) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost")],
+        *[(host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example.org", "")],
+    ],
+)
+def test_loopback_addresses_are_recognised(host: str, expected: bool) -> None:
+    """A name that begins like one may be that of any machine."""
+    assert expected == is_loopback(host)

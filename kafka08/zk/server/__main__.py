@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from kafka08.runtime.sockets import is_loopback
 from kafka08.stop_signals import stop_was_requested
 from kafka08.zk.model.server import Server
 from kafka08.zk.server.driver import Driver, instant, listen
 from kafka08.zk.server.journal import Journal
-from kafka08.zk.server.limits import NOT_LOOPBACK, WARNING, is_loopback
+from kafka08.zk.server.limits import NOT_LOOPBACK, WARNING
 from kafka08.zk.server.wire_server import Settings, WireServer
 
 

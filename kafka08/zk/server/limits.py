@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import Final
 
 WARNING: Final = (
@@ -13,11 +12,3 @@ NOT_LOOPBACK: Final = (
     "host: {host} is not a loopback address, and whoever reaches a ZooKeeper server for tests may "
     "do anything with it. Use 127.0.0.1, or allow it (--any-address, any_address=True)"
 )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether it is an address of this machine for itself, or the name of one."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # another name may be that of any machine, also `127.0.0.1.example.org`
-        return host == "localhost"
