@@ -11,9 +11,9 @@ RUN apt-get update -qq \
     && rm -rf /var/lib/apt/lists/*
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 COPY image/build-requirements.txt image/requirements.txt /build/
-RUN pip install -q -r /build/build-requirements.txt \
+RUN pip install -q --require-hashes -r /build/build-requirements.txt \
     && python -m venv --without-pip /opt/kafka08 \
-    && pip --python /opt/kafka08/bin/python install -q -r /build/requirements.txt \
+    && pip --python /opt/kafka08/bin/python install -q --require-hashes -r /build/requirements.txt \
     && rm -rf /opt/kafka08/lib/python*/site-packages/gevent/tests
 COPY . /build/src
 RUN pip wheel -q --no-deps --no-build-isolation --wheel-dir /build/wheels /build/src \

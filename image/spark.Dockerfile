@@ -8,7 +8,7 @@ RUN apt-get update -qq \
     && apt-get install -qq -y --no-install-recommends default-jre-headless procps tini \
     && rm -rf /var/lib/apt/lists/*
 COPY image/spark-requirements.txt /tmp/
-RUN pip --python /opt/kafka08/bin/python install -q --no-cache-dir --root-user-action=ignore -r /tmp/spark-requirements.txt \
+RUN pip --python /opt/kafka08/bin/python install -q --no-cache-dir --root-user-action=ignore --require-hashes -r /tmp/spark-requirements.txt \
     && ln -s "$(/opt/kafka08/bin/python -c 'import pyspark; print(*pyspark.__path__)')" /opt/spark \
     && install -d -o kafka08 /files /opt/work
 COPY image/spark-entrypoint.sh /opt/entrypoint.sh

@@ -36,7 +36,9 @@ class Builder:
         """The tools of requirements.txt, in an environment of their own."""
         if not self._tool("python").exists():
             self._run([sys.executable, "-m", "venv", self._tool("python").parent.parent])
-        self._run([*self._pip(), "install", "--quiet", "--requirement", REQUIREMENTS])
+        self._run(
+            [*self._pip(), "install", "--quiet", "--require-hashes", "--requirement", REQUIREMENTS]
+        )
 
     def sdist(self) -> Path:
         """The source archive: all that is committed and that MANIFEST.in names."""
