@@ -62,7 +62,7 @@ def loopback_address(
     """Host and port of HOST:PORT. BadParameter for a host that others can reach."""
     if value is None:
         return None
-    from kafka08.pages.guard import is_loopback
+    from kafka08.runtime.sockets import is_loopback
 
     host, _, port = value.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
