@@ -346,7 +346,8 @@ class EmbeddedCluster(Startable):
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
     def _drop(self) -> None:
-        if hasattr(self, "brokers") and any(process.running for process in self.processes):
+        is_whole = hasattr(self, "brokers")  # False after a refused argument
+        if is_whole and (self.zookeeper.running or any(one.running for one in self.brokers)):
             end_dropped(self.stop)
             warn_unclosed(self)
 

@@ -97,6 +97,11 @@ class ZooKeeperProcess(Startable):
         assert self._process is not None, "the server has not been started"
         return self._process
 
+    @property
+    def running(self) -> bool:
+        """False before it is started, too."""
+        return self._process is not None and self._process.running
+
     def start(self) -> None:
         """Start and wait until it serves. ConfigError: no Java or no jars; ZooKeeperError, with the
         end of its log: it does not start."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -371,3 +372,16 @@ def test_a_dropped_cluster_is_stopped_after_a_warning() -> None:
     with pytest.warns(ResourceWarning, match="unclosed <.*EmbeddedCluster"):
         del cluster
     until(lambda: not any(process.running for process in processes) and not data_dir.exists())
+
+
+def test_a_cluster_that_never_started_is_dropped_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing of it runs, as after a start that failed at once."""
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    cluster = EmbeddedCluster(brokers=1)
+    cluster.stop()
+    del cluster
+    gc.collect()
+    assert unraisable == []
