@@ -370,7 +370,10 @@ class ZkClient(ProcessBound):
         """Carry out one operation; its result, or the error it met."""
         result = self.pipeline([operation], make_parents=False)[0]
         if isinstance(result, ZooKeeperError):
-            raise result
+            try:
+                raise result
+            finally:
+                del result  # with this frame it would keep what its callers hold
         return result
 
     def pipeline(

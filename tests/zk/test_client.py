@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import queue
 import socket
@@ -10,7 +11,9 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import cast
 
 import pytest
@@ -142,6 +145,26 @@ def test_errors_name_the_znode(zk: ZkClient) -> None:
     assert zk.children_or_empty("/absent") == []
     assert zk.stat("/absent") is None
     assert zk.delete("/absent", missing_ok=True) is False
+
+
+def test_an_error_keeps_nothing_of_its_caller_alive(zk: ZkClient) -> None:
+    """An error whose own frame refers to it waits for a collection, and with it all that its
+    callers hold: a dropped cluster was not stopped before."""
+
+    class Held:
+        pass
+
+    def ask() -> weakref.ref[Held]:
+        held = Held()
+        with suppress(NoNode):
+            zk.get("/missing")
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert ask()() is None
+    finally:
+        gc.enable()
 
 
 def test_versions_guard_writes(zk: ZkClient) -> None:
