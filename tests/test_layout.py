@@ -86,6 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker.settings",
     },
     "broker.controller": {"broker.cluster", "broker.settings"},
+    "broker.transactions": set(),
     "broker.topics": {"broker.cluster", "broker.groups", "broker.purgatory", "broker.settings"},
     "broker.requests": {
         "broker.appends",
