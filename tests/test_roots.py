@@ -147,6 +147,8 @@ NO_DISK = {
     "broker/process/server.py KafkaServer._log_errors_of": "the process ends",
     "broker/requests/handlers/metadata_0_9.py create_one": "creates a topic in ZooKeeper",
     "broker/requests/handlers/create_topics.py create": "creates a topic in ZooKeeper",
+    "broker/requests/handlers/alter_configs.py alter": "writes ZooKeeper",
+    "broker/requests/handlers/describe_configs.py describe": "reads ZooKeeper",
     "broker/process/controlled_shutdown.py request_controlled_shutdown": "asks the controller",
     "broker/controller/controller.py Controller._run": "ZooKeeper and other brokers",
     "broker/controller/controller.py Controller._give_up": "ZooKeeper and other brokers",

@@ -89,7 +89,7 @@ def response(data: bytes) -> None:
 
 
 def _news_of(response: Any) -> list[tuple[str, Any]] | None:
-    """What a consumer that has seen nothing takes of a FetchResponse; None if it is malformed."""
+    """The news for a consumer that has seen nothing in a FetchResponse; None if it is malformed."""
     if response is None:
         return None
     seen: set[tuple[str, int, int]] = set()
