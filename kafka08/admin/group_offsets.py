@@ -122,21 +122,22 @@ class GroupOffsets:
 
     def plan_set(self, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
         """An offset in ZooKeeper that cannot be read is overwritten like any other."""
-        return self.plan_import({tp: (offset, offset) for tp, offset in offsets.items()})
+        return self._plan_of({tp: (offset, offset) for tp, offset in offsets.items()})
 
     def plan_import(self, offsets: Mapping[TopicPartition, OfBoth]) -> ChangePlan:
         """The same, with each store's own offsets."""
+        return replace(self._plan_of(offsets), is_import=True)
+
+    def _plan_of(self, offsets: Mapping[TopicPartition, OfBoth]) -> ChangePlan:
         return plan_set(replace(self._facts_of(offsets), faults=()), offsets)
 
     def carry_out(self, plan: ChangePlan, storage: OffsetStorage | None = None) -> int:
-        """Write the plan into these stores, Kafka first. Returns how many partitions were written.
-        None: both stores, so that members which read both do not continue from the other one; Kafka
-        alone if ZooKeeper is not there, or has no such group and a coordinator has one.
-        MigrationError with the plan's refusals, or if members have come, before the writes or
-        during them."""
+        """Write the plan into these stores, Kafka first; None: into `stores` of it. Returns how
+        many partitions were written. MigrationError with the plan's refusals, or if members have
+        come, before the writes or during them."""
         gate = self._connections.gate()
         members = self._members_now()
-        storage = storage or self._default_storage(members)
+        storage = storage or self._stores(plan, members)
         now = live_refusals(members)
         if members.unavailable is not None:
             now.append(no_coordinator(members.unavailable))
@@ -158,12 +159,18 @@ class GroupOffsets:
             )
         return len(plan.offsets)
 
-    def _default_storage(self, group: GroupFacts) -> OffsetStorage:
+    def stores(self, plan: ChangePlan) -> OffsetStorage:
+        """The stores where the group has offsets, so that members which read both do not continue
+        from the other one. An import, and offsets of a new group, go to both; to Kafka alone if
+        ZooKeeper is not there, or has no such group and a coordinator has one."""
+        return self._stores(plan, self._members_now())
+
+    def _stores(self, plan: ChangePlan, group: GroupFacts) -> OffsetStorage:
         if not self._connections.has_zookeeper:
             return OffsetStorage.KAFKA
         if group.coordinated is not None and not self._is_in_zookeeper():
             return OffsetStorage.KAFKA
-        return OffsetStorage.DUAL
+        return (None if plan.is_import else plan.storage) or OffsetStorage.DUAL
 
     def _members_now(self) -> GroupFacts:
         """The group without its partitions."""

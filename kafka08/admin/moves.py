@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Hashable)
 
 PLAN_FORM: Final = '{"partitions":[{"topic":"pages","partition":0,"replicas":[1,2]}]}'
+PROPOSED: Final = "Proposed partition reassignment configuration"
+"""The line of the JVM's tool before the plan that it made."""
 ELECTIONS_FORM: Final = '{"partitions":[{"topic":"pages","partition":0}]}'
 TOPICS_FORM: Final = '{"topics":[{"topic":"pages"}]}'
 
@@ -50,8 +52,10 @@ class MoveStatus(Enum):
 
 
 def parse_moves(text: str) -> Moves:
-    """The plan in a file. AdminError for an empty one, for a partition that occurs twice, and where
-    check_moves raises it."""
+    """The plan in a file, or in what `partition reassign` printed: the proposed assignment.
+    AdminError for an empty one, for a partition that occurs twice, and where check_moves raises
+    it."""
+    text = _proposed(text)
     try:
         moves = nodes.decode_reassignment(text)
         partitions = nodes.decode_preferred_election(text)
@@ -68,6 +72,21 @@ def parse_moves(text: str) -> Moves:
         )
     check_moves(moves)
     return moves
+
+
+def _proposed(text: str) -> str:
+    """The proposed assignment in the output of `partition reassign`, with --json or without; any
+    other text as it is."""
+    _, found, rest = text.partition(PROPOSED)
+    if found:
+        return rest.strip().partition("\n")[0]
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, dict) and isinstance(value.get("proposed"), dict):
+        return json.dumps(value["proposed"])
+    return text
 
 
 def check_moves(moves: Moves) -> None:

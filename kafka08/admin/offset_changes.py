@@ -1,9 +1,9 @@
 """Plans new offsets for a group. Pure.
 
 A planned offset always lies in the log: a target outside it is refused, except for shifts, which
-stop at the log's start or end. Usually both stores are set to one offset: members that read both
-continue from the larger one, so rewinding one alone would have no effect. An import restores each
-store's own.
+stop at the log's start or end. Where both stores have an offset, both are set to one: members that
+read both continue from the larger one, so rewinding one alone would have no effect. An import
+restores each store's own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from kafka08.admin.group_facts import GroupFacts, OfBoth, Offset, live_refusals, no_coordinator
 from kafka08.observe.group import PartitionFacts
 from kafka08.structs import TopicPartition
+from kafka08.zk.migration_protocol import OffsetStorage
 
 
 class Target(enum.Enum):
@@ -70,13 +71,24 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """`untimed`: partitions that go to their log's end although they hold messages, because these
-    have no timestamps."""
+    """untimed     partitions that go to their log's end although they hold messages, because these
+                have no timestamps
+    is_import   it has each store's own offsets
+    """
 
     group: str
     changes: tuple[Change, ...]
     refusals: tuple[str, ...]
     untimed: tuple[TopicPartition, ...] = ()
+    is_import: bool = False
+
+    @property
+    def storage(self) -> OffsetStorage | None:
+        """The stores in which the group has an offset of these partitions; None: in neither."""
+        in_zookeeper = any(c.facts.zookeeper is not None for c in self.changes)
+        if any(c.facts.kafka is not None for c in self.changes):
+            return OffsetStorage.DUAL if in_zookeeper else OffsetStorage.KAFKA
+        return OffsetStorage.ZOOKEEPER if in_zookeeper else None
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:

@@ -45,7 +45,8 @@ _EXISTING: Final = (
 ADVICE: Final[dict[type[Exception], str]] = {
     ZooKeeperUnreachable: "check that ZooKeeper is running at that address, or give another one "
     "with {zookeeper}; its default port is 2181, a broker's is 9092",
-    SessionLost: "check that ZooKeeper is running, then run the command again",
+    SessionLost: "check that ZooKeeper is running and not slow (a reply takes milliseconds; look "
+    "at its disk), then run the command again",
     NoBrokerSaysVersions: "if these are brokers of 0.8 (api.level 0.8.2, the default of broker "
     "start), give {zookeeper} instead of {bootstrap}, or both: this takes a broker of 0.9 or later "
     "without ZooKeeper; else check that a broker is running at that address",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafka08.cli.commands import Commands
-from kafka08.cli.echo import show
+from kafka08.cli.echo import say, show
 from kafka08.cli.failures import no_such_group
 from kafka08.cli.lag import warn_of_never_committed
 from kafka08.cli.offset_plans import (
@@ -110,6 +110,9 @@ def describe(
         show_group(view)
         warn_of_failed_requests(view.failed_requests)
     warn_of_never_committed(view.partitions)
+    for finding in view.findings():
+        if finding.kind == "no-members":
+            say(f"No members: {finding.says}")
     sys.exit(1 if view.failed_requests else 0)
 
 

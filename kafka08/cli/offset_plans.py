@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 PLAN_COLUMNS: Final = (
     *("topic", "partition", "zookeeper", "kafka", "log start", "log end", "new", "moved"),
 )
+WHERE: Final = {"zookeeper": "ZooKeeper", "kafka": "Kafka", "dual": "ZooKeeper and Kafka"}
 STORES: Final = {"both": "dual", "zookeeper": "zookeeper", "kafka": "kafka"}
 
 execute_option = click.option(
@@ -40,8 +41,8 @@ store_option = click.option(
     "--store",
     type=click.Choice(list(STORES)),
     help="The store to change. Members that read both continue from the larger offset, so a rewind "
-    "needs both. Default: both; kafka without --zookeeper, or for a group that only a coordinator "
-    "knows.",
+    "needs both. Default: those where the group has offsets (for an import, or a new group, both); "
+    "kafka without --zookeeper, or for a group that only a coordinator knows.",
 )
 OTHER_TARGETS: Final = "Use --to with earliest, an offset or -N instead"
 TARGETS: Final = "earliest|latest|TIME|OFFSET|+N|-N"
@@ -167,12 +168,13 @@ def carry_out(
         say(f"Refused: {plan.group}: {refusal}")
     if plan.refusals:
         sys.exit(1)
+    storage = of_group.stores(plan) if store is None else OffsetStorage(STORES[store])
+    where = WHERE[storage.value]
     if not execute:
-        say("Nothing was changed.")
+        say(f"Nothing was changed; --execute sets the offsets in {where}.")
         return
-    storage = None if store is None else OffsetStorage(STORES[store])
     count = of_group.carry_out(plan, storage)
-    say(f"Set the offsets of {counted(count, 'partition')} of group {plan.group}")
+    say(f"Set the offsets of {counted(count, 'partition')} of group {plan.group} in {where}")
 
 
 def show_offsets(

@@ -14,6 +14,7 @@ import click
 
 from kafka08.admin import AdminClient, MoveStatus
 from kafka08.admin.moves import (
+    PROPOSED,
     Moves,
     absent_brokers,
     check_exist,
@@ -124,7 +125,7 @@ def reassign(
         if not cancel:
             admin.check_not_moved({tp.topic for tp in moves})
         absent = absent_brokers(moves, current, admin.live_brokers())
-        if execute and absent:
+        if absent and (execute or brokers is not None):
             raise AdminError(
                 "\n".join([*absent, "Nothing was changed: start that broker, or use others."])
             )
@@ -187,7 +188,7 @@ def show_statuses(found: dict[TopicPartition, MoveStatus], as_json: bool) -> int
 def show_plan(current: Moves, moves: Moves) -> None:
     """Print the current and the proposed assignment as the JVM's tool does."""
     show(f"Current partition replica assignment\n\n{format_moves(current)}")
-    show(f"\nProposed partition reassignment configuration\n\n{format_moves(moves)}\n")
+    show(f"\n{PROPOSED}\n\n{format_moves(moves)}\n")
 
 
 def show_progress(admin: AdminClient, moves: Moves, as_json: bool) -> int:

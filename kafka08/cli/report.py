@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kafka08.cli.background import Background
 from kafka08.cli.echo import pass_on, say, show
@@ -32,7 +34,7 @@ LOOK_S = 1.0
     type=click.Path(dir_okay=False, allow_dash=True),
     default="report.html",
     show_default=True,
-    help="The HTML file, which replaces an earlier report; '-' is stdout.",
+    help="The HTML file, which replaces an earlier report; '-', or a redirection, is stdout.",
 )
 @click.option(
     "--seconds",
@@ -54,7 +56,7 @@ def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: st
     from kafka08.cli.group_view import warn_of_failed_requests
     from kafka08.pages import page_of
 
-    path = None if output == "-" else Path(output)
+    path = None if output == "-" or is_redirected() else Path(output)
     earlier = None if path is None else read_earlier(path, zookeeper)
 
     def work() -> Overview:
@@ -74,6 +76,14 @@ def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: st
         f"{counted(len(view.groups), 'group')}, {counted(problems, 'problem')}.",
     )
     sys.exit(1 if view.failed_requests else 0)
+
+
+def is_redirected() -> bool:
+    """Whether `report > x.html` was typed: the page goes there, as whoever types it expects."""
+    source = click.get_current_context().get_parameter_source("output")
+    if source is not ParameterSource.DEFAULT or sys.stdout is None:
+        return False
+    return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def read_earlier(path: Path, zookeeper: str) -> Kept | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 
 import click
 from click.core import ParameterSource
 
-from kafka08.admin import AdminClient, BrokerAdmin, describe_lines, select
+from kafka08.admin import AdminClient, BrokerAdmin, TopicDescription, describe_lines, select
 from kafka08.admin.moves import absent_brokers
 from kafka08.assignment import parse_assignment
 from kafka08.cli.commands import Commands
@@ -26,8 +27,8 @@ from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
 from kafka08.client import parse_bootstrap
 from kafka08.config import INT_MAX, parse_overrides
-from kafka08.listing import counted
-from kafka08.structs import TopicPartition
+from kafka08.listing import counted, some_of
+from kafka08.structs import NO_LEADER, TopicPartition
 
 SHORT_MAX = 2**15 - 1
 """The largest replication factor of a CreateTopics request."""
@@ -178,7 +179,7 @@ def describe(
             silent = admin.silent_brokers()
             if not topics:
                 admin.check_registered()
-        live = admin.live_brokers() if unavailable_partitions else []
+        live = admin.live_brokers()
     filters = {
         "under_replicated": under_replicated_partitions,
         "unavailable": unavailable_partitions,
@@ -192,6 +193,7 @@ def describe(
     lines = list(describe_lines(topics, **filters, live_brokers=live))
     for line in lines:
         show(line)
+    warn_of_dead_leaders(topics, live)
     if not lines and any(filters.values()):
         what = "partition is selected" if by_partition else "topic has overrides"
         say(f"No {what} among {counted(len(topics), 'topic')}.")
@@ -289,6 +291,22 @@ def delete(
     else:
         show(f"Topic {name} is marked for deletion.")
         show("Note: This will have no impact if delete.topic.enable is not set to true.")
+
+
+def warn_of_dead_leaders(topics: Iterable[TopicDescription], live: Collection[int]) -> None:
+    """Say on stderr which leaders that ZooKeeper names are not there: a broker that becomes the
+    controller after their death leaves it so, and a JVM's too."""
+    led: dict[int, list[TopicPartition]] = {}
+    for description in topics:
+        for partition in description.partitions:
+            leader = partition.leader
+            if leader is not None and leader not in {NO_LEADER, *live}:
+                tp = TopicPartition(description.name, partition.partition)
+                led.setdefault(leader, []).append(tp)
+    for broker_id, partitions in led.items():
+        say(
+            f"Unavailable: {some_of(partitions)}: broker {broker_id}, the leader, is not registered"
+        )
 
 
 def overrides_of(config: tuple[str, ...]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka08.exporter.histories import Histories
-from kafka08.exporter.verdict import Verdict, worst
+from kafka08.exporter.verdict import Verdict
 from kafka08.metrics import Family, Labels, Sample, gauge
 from kafka08.observe.lag import UNKNOWN, lag_between
 from kafka08.observe.snapshot import ClusterView
@@ -104,7 +104,6 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     for name, group in view.groups.items():
         offset_sum: defaultdict[str, int] = defaultdict(int)
         lag_sum: defaultdict[str, int] = defaultdict(int)
-        found: list[Verdict] = []
         labelled: dict[TopicPartition, Labels] = {}
         newest = group.newest()
         for tp, lag in view.lags[name].items():
@@ -121,7 +120,6 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
                     late.append(Sample("", labels, seconds))
             if lag != UNKNOWN:
                 verdict = histories.verdict(view, name, tp)
-                found.append(verdict)
                 verdicts.append(Sample("", labels, int(verdict)))
         for tp, committed in group.zookeeper.items():
             if (partition := view.partitions.get(tp)) is not None:
@@ -133,8 +131,8 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
             offset_sums.append(Sample("", labels, value))
         for topic, value in lag_sum.items():
             lag_sums.append(Sample("", Labels(consumergroup=name, topic=topic), value))
-        if found or not (labelled or group.members):
-            groups.append(Sample("", {"consumergroup": name}, worst(found)))
+        if (whole := histories.of_group(view, name)) is not None:
+            groups.append(Sample("", {"consumergroup": name}, int(whole)))
     yield Family(f"{GROUP}_current_offset", "What a group committed.", offsets)
     yield Family(f"{GROUP}_current_offset_sum", "The same, of a topic.", offset_sums)
     yield Family(f"{GROUP}_lag", "Messages that a group has not read.", lags)

@@ -20,6 +20,7 @@ from kafka08.exporter.verdict import (
     has_stopped,
     verdict_on_commits,
     was_at_end,
+    worst,
 )
 from kafka08.observe.lag import UNKNOWN
 from kafka08.observe.snapshot import ClusterView, Committed
@@ -154,6 +155,16 @@ class Histories:
         began_ms, ended_ms = ends.times_ms[index - 1 : index + 1]
         written_ms = began_ms + (offset - before) / (after - before) * (ended_ms - began_ms)
         return max(0.0, (view.now_ms - written_ms) / 1000)
+
+    def of_group(self, view: ClusterView, group: str) -> Verdict | None:
+        """The worst verdict of its partitions, never OK while one is unknown; None if all are."""
+        lags = view.lags[group]
+        if not lags and view.groups[group].members == 0:
+            return Verdict.OK
+        found = [self.verdict(view, group, tp) for tp, lag in lags.items() if lag != UNKNOWN]
+        if found and len(found) < len(lags):
+            found.append(Verdict.WATCHING)
+        return worst(found) if found else None
 
     def verdict(self, view: ClusterView, group: str, tp: TopicPartition) -> Verdict:
         """The verdict by Burrow's rules. At once: BEYOND for an offset beyond the log's end, and

@@ -97,6 +97,13 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
             "protocol_type": "consumer",
             "coordinator_id": "",
         }
+        if (one := group.coordinated) is not None and one.members:
+            info |= {
+                "state": one.state,
+                "protocol": one.protocol,
+                "protocol_type": one.protocol_type,
+                "coordinator_id": str(one.coordinator.id),
+            }
         infos.append(Sample("", info, int(bool(group.members))))
         if group.members is not None:
             members.append(Sample("", {"group_id": name}, group.members))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafka08.exporter.histories import Histories
-from kafka08.exporter.verdict import worst
 from kafka08.observe.lag import UNKNOWN, Lag
 from kafka08.observe.snapshot import ClusterView, Committed, PartitionState
 from kafka08.structs import NOT_REGISTERED, TopicPartition
@@ -55,7 +54,8 @@ class GroupRow:
     lag            messages, over the partitions where it is known; None if it is of none
     seconds_late   largest time lag of a partition; None: unknown
     per_second     messages that it read; None in the first view
-    verdict        worst verdict of its partitions; None if the lag is
+    verdict        of the whole group; None if it is unknown in all partitions
+    state          what its coordinator says; None without one
     """
 
     group: str
@@ -65,6 +65,7 @@ class GroupRow:
     seconds_late: float | None
     per_second: float | None
     verdict: str | None
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def _group(
     lags = view.lags[name]
     known_lags = [lag.messages for lag in lags.values() if lag.messages is not None]
     times = [late(view, histories, tp, lag, newest.get(tp)) for tp, lag in lags.items()]
-    verdicts = [histories.verdict(view, name, tp) for tp, lag in lags.items() if lag != UNKNOWN]
+    verdict = histories.of_group(view, name)
     is_read = lags or facts.members != 0
     return GroupRow(
         name,
@@ -221,7 +222,8 @@ def _group(
         added(known_lags) if is_read else 0,
         max((seconds for seconds in times if seconds is not None), default=None),
         None if seconds is None else read / seconds,
-        None if is_read and not verdicts else worst(verdicts).name,
+        None if verdict is None else verdict.name,
+        None if facts.coordinated is None else facts.coordinated.state,
     )
 
 

@@ -37,10 +37,15 @@ def explain_coordinated(facts: CoordinatedFacts) -> list[Finding]:
         *_never_committed(facts),
         *failed_requests(group.name, facts.failed_requests),
         *_idle(facts),
-        *(unread_topics(facts.partitions, _subscribed(facts)) if group.members else ()),
+        *(unread_topics(facts.partitions, _subscribed(facts)) if _is_known(facts) else ()),
         *gone_partitions(facts.partitions),
     ]
     return ordered(found)
+
+
+def _is_known(facts: CoordinatedFacts) -> bool:
+    """Whether it is known what its members subscribe to: they have some, and do not rebalance."""
+    return bool(facts.group.members) and facts.group.state not in REBALANCING
 
 
 def _rebalancing(facts: CoordinatedFacts) -> Iterator[Finding]:

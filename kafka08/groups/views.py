@@ -107,7 +107,7 @@ class ShownZooKeeperGroup(ShownGroup):
         self.name = facts.group
         self.partitions = facts.partitions
         faults = [p.zookeeper_fault for p in facts.partitions if p.zookeeper_fault is not None]
-        self.failed_requests = [*facts.failed_requests, *faults]
+        self.failed_requests = [*facts.failed_requests, *faults, *_without_leader(facts)]
 
     def findings(self) -> list[Finding]:
         return explain(self.facts)
@@ -143,7 +143,7 @@ class ShownCoordinatedGroup(ShownGroup):
         self.facts = facts
         self.name = facts.group.name
         self.partitions = facts.partitions
-        self.failed_requests = facts.failed_requests
+        self.failed_requests = [*facts.failed_requests, *_without_leader(facts)]
 
     def findings(self) -> list[Finding]:
         return explain_coordinated(self.facts)
@@ -159,6 +159,15 @@ class ShownCoordinatedGroup(ShownGroup):
         group = self.facts.group
         values = (group.coordinator._asdict(), group.state, group.protocol_type, group.protocol)
         return dict(zip(STATE, values, strict=True))
+
+
+def _without_leader(facts: GroupFacts | CoordinatedFacts) -> list[str]:
+    """Why lags are unknown although no request failed."""
+    return [
+        f"offsets of {p.topic_partition}: {p.unreadable}"
+        for p in facts.partitions
+        if p.exists and p.leader is None and p.unreadable is not None
+    ]
 
 
 def shown(snapshot: ClusterView, name: str, kind: str) -> ShownGroup:

@@ -9,6 +9,7 @@ import pytest
 
 from kafka08.admin import MoveStatus
 from kafka08.admin.moves import (
+    PROPOSED,
     absent_brokers,
     cancelled,
     format_moves,
@@ -24,6 +25,8 @@ from kafka08.structs import TopicPartition
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 PLAN = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2,1]}]}'
 
+BEFORE = PLAN.replace("2,1", "1,2")
+
 
 def entries(*entries: dict[str, object]) -> str:
     return json.dumps({"version": 1, "partitions": entries})
@@ -35,6 +38,21 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
     assert PLAN == format_moves({T0: (2, 1)})
     loose = '{ "partitions" : [ {"replicas": [2, 1], "partition": 0, "topic": "t"} ] }'
     assert {T0: (2, 1)} == parse_moves(loose)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        f"Current partition replica assignment\n\n{BEFORE}\n\n{PROPOSED}\n\n{PLAN}\n\n",
+        json.dumps(
+            {"current": json.loads(BEFORE), "proposed": json.loads(PLAN), "executed": False}
+        ),
+    ],
+)
+def test_what_reassign_printed_is_a_plan(printed: str) -> None:
+    """Its text as that of the JVM's tool, and its JSON: the proposed assignment is read. (The text
+    was no plan, and the JSON an empty one.)"""
+    assert {T0: (2, 1)} == parse_moves(printed)
 
 
 @pytest.mark.parametrize(

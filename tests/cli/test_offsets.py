@@ -103,6 +103,20 @@ def test_a_partition_that_was_never_committed_is_shown_and_reset(
     inspect.zk.delete(paths.offset(grown, grown, 1))
 
 
+def test_a_reset_writes_where_the_group_has_offsets(kafka08: Commands, inspect: Inspector) -> None:
+    """A group of ZooKeeper alone gets none in Kafka, which would make the offsets topic there; the
+    plan says which stores it is for."""
+    topic = inspect.create_topic("one-store")
+    kafka08("produce", topic, stdin=b"a\nb\n")
+    kafka08("offsets", "set", "of-zookeeper", f"{topic}:0=1", "--store", "zookeeper")
+    planned = kafka08("offsets", "reset", "of-zookeeper", "--to", "earliest")
+    assert "Nothing was changed; --execute sets the offsets in ZooKeeper.\n" in planned.err
+    done = kafka08("offsets", "reset", "of-zookeeper", "--to", "earliest", "--execute")
+    assert "of group of-zookeeper in ZooKeeper\n" in done.err
+    [row] = json.loads(kafka08("offsets", "get", "of-zookeeper", "--json").out)
+    assert (0, None) == (row["zookeeper"], row["kafka"])
+
+
 def test_an_export_leaves_out_partitions_without_an_offset(
     kafka08: Commands, tmp_path: Path, grown: str
 ) -> None:

@@ -28,6 +28,13 @@ def test_the_second_report_compares_with_the_first(
     assert [page] == [path for path in tmp_path.iterdir() if "report.html" in path.name]
 
 
+def test_a_redirection_gets_the_page(kafka08: Commands, tmp_path: Path) -> None:
+    """`report > x.html`, as whoever types it expects. (It had one line.)"""
+    kafka08.shell(f"cd {tmp_path} && kafka08 report --seconds 0 > x.html")
+    assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
+    assert ["x.html"] == [path.name for path in tmp_path.iterdir() if "html" in path.name]
+
+
 def test_a_directory_that_is_not_there_is_named_before_the_cluster_is_read(
     kafka08: Commands, tmp_path: Path
 ) -> None:

@@ -66,6 +66,12 @@ def test_known_partitions_count() -> None:
     assert (12, 0.0) == (topic.messages, topic.per_second)
 
 
+def test_a_group_is_not_ok_while_a_partition_is_unknown() -> None:
+    """It has read everything that is known, and what it cannot know may be any number."""
+    shown = summary(view(LED, LOST, end=5))
+    assert [(0, "WATCHING")] == [(group.lag, group.verdict) for group in shown.groups]
+
+
 def test_a_partition_that_is_new_counts_from_its_first_message() -> None:
     """Its topic was created between two views, or two reports: all its messages came since."""
     before, later = view(LED, end=5), replace(view(LED, LOST, end=5), now_ms=3000)

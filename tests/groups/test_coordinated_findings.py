@@ -46,6 +46,10 @@ def with_group(**changed: object) -> CoordinatedFacts:
     [
         (with_group(state="PreparingRebalance"), ["rebalancing"]),
         (with_group(state="AwaitingSync"), ["rebalancing"]),
+        (  # nobody knows what they subscribe to then
+            with_group(state="PreparingRebalance", members=(replace(MEMBER, topics=(), owns=()),)),
+            ["rebalancing"],
+        ),
         (with_group(members=(), state="Empty"), ["no-members"]),
         (with_group(members=(replace(MEMBER, owns=(T0,)),)), ["no-owner"]),
         (

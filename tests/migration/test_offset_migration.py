@@ -28,6 +28,7 @@ from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
+from kafka08.zk.migration_protocol import OffsetStorage
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 from tests.migration.killing import Killed, Killer
 
@@ -415,7 +416,7 @@ def test_a_member_that_joins_during_a_change_of_offsets_is_noticed(
     monkeypatch.setattr(Coordinators, "commit", join_and_commit)
     offsets = GroupOffsets(migration.connections, "g")
     with pytest.raises(MigrationError, match=r"joined while its offsets were written.*g_a"):
-        offsets.carry_out(offsets.plan_set({TPS[0]: 0}))
+        offsets.carry_out(offsets.plan_set({TPS[0]: 0}), OffsetStorage.DUAL)
 
 
 def test_a_second_mirror_is_refused_by_its_preview_too(

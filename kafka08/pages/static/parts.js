@@ -260,6 +260,7 @@ const parts = (() => {
       { name: "late", title: "how long ago the next message that it reads was written", number: true, value: row => row.seconds_late, cell: row => duration(row.seconds_late) },
       { name: "lag over time", cell: row => spark(lags()[row.group]) },
       { name: "members", number: true, value: row => row.members, cell: row => whole(row.members) },
+      { name: "state", title: "what its coordinator says", value: row => row.state, cell: row => row.state || "–" },
       { name: "partitions", number: true, value: row => row.partitions, cell: row => whole(row.partitions) },
       { name: "read per s", number: true, value: row => row.per_second, cell: row => rate(row.per_second) },
     ], { filter: row => row.group, sort: "lag", falling: true, label: "groups", empty: "There are no consumer groups." });
