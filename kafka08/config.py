@@ -66,6 +66,7 @@ class Key:
     until: Level | None = None
     later: Mapping[Level, Mapping[str, Any]] | None = None
     exists: bool = True
+    secret: bool = False
 
     def at(self, level: Level) -> Key:
         """The key at that level."""
@@ -94,9 +95,11 @@ def key(
     since: Level = Level.V0_8_2,
     until: Level | None = None,
     later: Mapping[Level, Mapping[str, Any]] | None = None,
+    secret: bool = False,
 ) -> Any:
-    """Declare a configuration key as the value of an annotated field of a `Config` class."""
-    return Key(default, low, high, choices, doc, effect, since, until, later)
+    """Declare a configuration key as the value of an annotated field of a `Config` class. The value
+    of a `secret` is never shown."""
+    return Key(default, low, high, choices, doc, effect, since, until, later, secret=secret)
 
 
 class Config:
@@ -115,16 +118,16 @@ class Config:
     their default."""
 
     def __init_subclass__(cls) -> None:
-        keys = dict(cls.KEYS)
+        keys: dict[str, Key] = {}
         for name, declared in vars(cls).copy().items():
             if isinstance(declared, Key):
                 keys[name.replace("_", ".")] = declared
                 delattr(cls, name)
-        cls.KEYS = keys
+        cls.KEYS = {**keys, **{name: k for name, k in cls.KEYS.items() if name not in keys}}
         cls._types = {
             name.replace("_", "."): hint
             for name, hint in get_type_hints(cls).items()
-            if name.replace("_", ".") in keys
+            if name.replace("_", ".") in cls.KEYS
         }
         cls._never_none = {n for n, hint in cls._types.items() if NoneType not in get_args(hint)}
 
@@ -280,7 +283,8 @@ class Config:
         for name in self._known:
             value = getattr(self, name.replace(".", "_"))
             if isinstance(value, str) and value != value.strip():
-                logger.warning("Property %s has a blank at an end: %r", name, value)
+                shown = "[hidden]" if self.keys[name].secret else repr(value)
+                logger.warning("Property %s has a blank at an end: %s", name, shown)
         for name in self.without_effect:
             logger.warning("Property %s is accepted but has no effect here", name)
 
@@ -301,8 +305,11 @@ class Config:
         return hash(tuple(sorted((k, str(v)) for k, v in self.__dict__.items())))
 
     def __repr__(self) -> str:
+        keys = self.keys
         shown = ", ".join(
-            f"{name}={getattr(self, name.replace('.', '_'))!r}" for name in self._known
+            f"{name}={'[hidden]' if keys[name].secret else repr(getattr(self, attribute))}"
+            for name in self._known
+            for attribute in [name.replace(".", "_")]
         )
         return f"{type(self).__name__}({shown})"
 

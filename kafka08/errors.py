@@ -428,6 +428,10 @@ class NoApiVersions(ConnectionFailed):
     """A broker ended the connection when it was asked for its API versions, as those of 0.8 do."""
 
 
+class AuthenticationFailed(ClientError):
+    """TLS or SASL refused a broker or this client; to try again would change nothing."""
+
+
 class RequestTimeout(ClientError):
     """No response within the timeout; the broker may have executed the request."""
 

@@ -1,4 +1,5 @@
-"""Keys that ask for safety which kafka08 does not have: TLS, SASL, ACLs, transactions.
+"""Keys that ask for safety which kafka08 does not have: ACLs, transactions, TLS and SASL except in
+KafkaProducer and KafkaConsumer.
 
 Where Kafka's own client or broker would act on the value, dropping it with a warning would send in
 plain text what was to be encrypted. So it is an error, unless `kafka08.allow.less.safety` names the
@@ -42,22 +43,23 @@ _PROTOCOL: Final = Safety(
     "connections are PLAINTEXT: neither encrypted nor authenticated",
 )
 OF_PRODUCERS: Final[Mapping[str, Safety]] = {
-    "security.protocol": _PROTOCOL,
     "enable.idempotence": Safety(_is_true, "a retry may store a record twice"),
     "transactional.id": Safety(_is_named, "there are no transactions"),
 }
 OF_CONSUMERS: Final[Mapping[str, Safety]] = {
-    "security.protocol": _PROTOCOL,
     "isolation.level": Safety(
         lambda value: value.strip().lower() == "read_committed",
         "messages of aborted transactions are returned too",
     ),
 }
+OF_WRITES: Final[Mapping[str, Safety]] = {"security.protocol": _PROTOCOL, **OF_PRODUCERS}
+OF_READS: Final[Mapping[str, Safety]] = {"security.protocol": _PROTOCOL, **OF_CONSUMERS}
+"""For data frames and Spark."""
 OF_BROKERS: Final[Mapping[str, Safety]] = {
     "authorizer.class.name": Safety(_is_named, "every client may do everything"),
     "zookeeper.set.acl": Safety(_is_true, "everybody may change its znodes"),
 }
-_ALL: Final = {**OF_PRODUCERS, **OF_CONSUMERS, **OF_BROKERS}
+_ALL: Final = {**OF_WRITES, **OF_READS, **OF_BROKERS}
 
 
 def allowed_keys(text: str) -> frozenset[str]:

@@ -16,7 +16,9 @@ from kafka08.topic_config import TOPIC_KEYS
 PACKAGE: Final = Path(kafka08.__file__).parent
 FIRST: Final = ("broker", "consumer", "producer")
 """Packages whose configurations come first."""
-DECLARATION: Final = re.compile(r"^class (\w+)\((?:Config|BrokerKeys)\):", re.MULTILINE)
+DECLARATION: Final = re.compile(
+    r"^class (\w+)\((?:Config|SecureClientConfig|BrokerKeys)\):", re.MULTILINE
+)
 HEAD: Final = """\
 # Configuration
 
@@ -44,7 +46,7 @@ def configurations() -> list[type[Config]]:
         getattr(import_module(f"kafka08.{module}"), name)
         for path in sorted(PACKAGE.rglob("*.py"), key=_place)
         for name in DECLARATION.findall(path.read_text())
-        if name != "KeysSince0_9"
+        if name not in {"KeysSince0_9", "SecureClientConfig"}
         for module in [".".join(path.relative_to(PACKAGE).with_suffix("").parts)]
     ]
 

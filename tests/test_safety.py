@@ -46,7 +46,6 @@ def spark_write(given: Given) -> object:
 @pytest.mark.parametrize(
     ("make", "name", "value"),
     [
-        *((make, "security.protocol", "SASL_SSL") for make in (producer, consumer)),
         *((make, "security.protocol", "ssl") for make in (spark_read, spark_write)),
         *((make, "enable.idempotence", "TRUE") for make in (producer, spark_write)),
         *((make, "transactional.id", "t") for make in (producer, spark_write)),

@@ -19,7 +19,7 @@ from kafka08.client.retry import RetryPolicy
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
-from kafka08.safety import ALLOW_DOC, OF_CONSUMERS
+from kafka08.safety import ALLOW_DOC, OF_READS
 from kafka08.waiting import giving_up_at
 
 FETCH_BYTES: Final = 4 << 20
@@ -47,7 +47,7 @@ REFUSED_KEYS: Final[Mapping[str, str]] = {
 class ReaderKeys(Config):
     """The `kafka.*` options of a read, with 0.8's names and defaults."""
 
-    SAFETY = OF_CONSUMERS
+    SAFETY = OF_READS
 
     bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
     zookeeper_connect: str = key(

@@ -33,6 +33,7 @@ from kafka08.client.run_concurrently import run_concurrently
 from kafka08.clock import Clock
 from kafka08.errors import (
     ApiError,
+    AuthenticationFailed,
     ClientError,
     Closed,
     ConsumerCoordinatorNotAvailable,
@@ -50,6 +51,7 @@ from kafka08.errors import (
 from kafka08.lifecycle import ProcessBound
 from kafka08.listing import counted
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
+from kafka08.network.session import PLAINTEXT, Security
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offsets import OffsetsRequest
@@ -93,6 +95,7 @@ class ClusterClient(ProcessBound):
     retry_policy        for `ask_leaders` and `at_leader`. They take its time, and twice that of
                         both timeouts
     negotiates          whether connections ask brokers for their API versions
+    security            of all connections
     creates_topics      metadata is requested by the names of topics, and brokers with
                         auto.create.topics.enable create those that do not exist: for producers
                         alone. Else the metadata of all topics is requested, so that no reader and
@@ -113,6 +116,7 @@ class ClusterClient(ProcessBound):
         receive_buffer: int = 0,
         send_buffer: int = 0,
         negotiates: bool = False,
+        security: Security = PLAINTEXT,
         creates_topics: bool = False,
         silent_s: float = 0.0,
         runtime: Runtime = THREADS,
@@ -146,6 +150,7 @@ class ClusterClient(ProcessBound):
                 receive_buffer=receive_buffer,
                 send_buffer=send_buffer,
                 negotiates=negotiates,
+                security=security,
                 runtime=runtime,
             ),
             runtime,
@@ -353,7 +358,7 @@ class ClusterClient(ProcessBound):
         """The response of any broker: all known ones are tried once, in random order, those that
         failed last time behind the others.
 
-        NoBrokersAvailable has the error of each of them.
+        NoBrokersAvailable has the error of each of them; AuthenticationFailed, if one refused it.
         """
         return next(self._responses(request))
 
@@ -365,7 +370,7 @@ class ClusterClient(ProcessBound):
         # A stable sort: both parts stay shuffled.
         candidates.sort(key=self._failed.__contains__)
         failures: list[str] = []
-        kind: type[NoBrokersAvailable] = NoBrokerSaysVersions
+        kind: type[KafkaError] = NoBrokerSaysVersions
         responded = 0
         for host, port in candidates:
             if failures and self._runtime.monotonic() >= waiting.give_up_at():
@@ -385,7 +390,9 @@ class ClusterClient(ProcessBound):
                 if not isinstance(error, SilentBroker):  # that was said already
                     self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
                 failures.append(f"{host}:{port}: {error}")
-                if not isinstance(error, NoApiVersions):
+                if isinstance(error, AuthenticationFailed):
+                    kind = AuthenticationFailed
+                elif kind is NoBrokerSaysVersions and not isinstance(error, NoApiVersions):
                     kind = NoBrokersAvailable
             else:
                 self._failed.discard((host, port))

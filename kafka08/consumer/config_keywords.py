@@ -75,3 +75,19 @@ class KafkaConsumerConfigKeywords(TypedDict, total=False):
     metrics_num_samples: int
     metrics_sample_window_ms: int
     metrics_recording_level: str
+    security_protocol: str
+    ssl_truststore_location: str
+    ssl_truststore_certificates: str
+    ssl_truststore_type: str
+    ssl_truststore_password: str
+    ssl_keystore_location: str
+    ssl_keystore_certificate_chain: str
+    ssl_keystore_key: str
+    ssl_keystore_type: str
+    ssl_keystore_password: str
+    ssl_key_password: str
+    ssl_endpoint_identification_algorithm: str
+    ssl_enabled_protocols: str
+    ssl_cipher_suites: str
+    sasl_mechanism: str
+    sasl_jaas_config: str

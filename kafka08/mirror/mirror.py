@@ -188,7 +188,9 @@ def source_addresses(config: ConsumerConfig) -> set[Address]:
 def target_addresses(config: KafkaProducerConfig) -> set[Address]:
     """The given brokers and those that they know: none before the first topic of a cluster.
     Raises NoBrokersAvailable."""
-    with closing(ClusterClient(config.bootstrap, client_id="kafka08-mirror")) as cluster:
+    with closing(
+        ClusterClient(config.bootstrap, client_id="kafka08-mirror", security=config.security)
+    ) as cluster:
         brokers = cluster.refresh().brokers.values()
     return {*config.bootstrap, *((broker.host, broker.port) for broker in brokers)}
 

@@ -14,14 +14,14 @@ from math import inf
 from typing import Final
 
 from kafka08.errors import (
+    AuthenticationFailed,
     ConnectionFailed,
     KafkaError,
-    NoApiVersions,
     ProtocolError,
     RequestTimeout,
 )
 from kafka08.lifecycle import Closeable
-from kafka08.network.session import InFlightRequest, Session
+from kafka08.network.session import PLAINTEXT, InFlightRequest, Security, Session, protocol_error
 from kafka08.protocol import codec, growing_buffer
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.offset_commit import OffsetCommitRequest
@@ -59,6 +59,7 @@ class Connection(Closeable):
                         in `versions` then. For brokers from 0.9 on
     accepts_0_8         with `negotiates`: also for brokers of 0.8. They close the connection that
                         asks; another one does not ask
+    security            TLS, and the login before the first request
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Connection(Closeable):
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         negotiates: bool = False,
         accepts_0_8: bool = False,
+        security: Security = PLAINTEXT,
         runtime: Runtime = THREADS,
     ) -> None:
         self.host = host
@@ -85,7 +87,10 @@ class Connection(Closeable):
         self._send_buffer = send_buffer
         self._max_response_bytes = max_response_bytes
         self.runtime = runtime
-        self._session = Session(client_id, asks_versions=negotiates, accepts_0_8=accepts_0_8)
+        self._tls = security.tls
+        self._session = Session(
+            client_id, asks_versions=negotiates, accepts_0_8=accepts_0_8, security=security
+        )
         self._stream: Stream | None = None
         self._aborts = 0
         self.take_correlation_id = self._session.take_correlation_id
@@ -120,11 +125,19 @@ class Connection(Closeable):
 
     def open(self) -> None:
         """Connect now, if it is not open. ConnectionFailed if that fails or takes too long, or if
-        `abort` was called meanwhile. NoApiVersions from a broker of 0.8 that is asked for them."""
+        `abort` was called meanwhile. NoApiVersions from a broker of 0.8 that is asked for them.
+        AuthenticationFailed."""
         if self._stream is not None:
             return
         stream, session = self._connect(), self._session
+        timeout_ms = self._limited_ms(self.timeout_ms)
         try:
+            if self._tls is not None:
+                from kafka08.network.tls import TlsStream  # loading OpenSSL takes 10 ms
+
+                stream.settimeout(timeout_ms / 1000)
+                self._stream = stream = TlsStream(stream, self._tls, self.host)
+                stream.handshake()
             data = session.begin()
             while session.is_opening:
                 timeout_ms = self._limited_ms(self.timeout_ms)
@@ -134,11 +147,10 @@ class Connection(Closeable):
                 data = session.advance(self._receive_frame(timeout_ms))
         except (OSError, KafkaError) as error:
             is_of_0_8 = session.is_of_0_8 and not isinstance(error, TimeoutError | ProtocolError)
+            why = session.opening_error(str(self), error)
             self.close()
             if not is_of_0_8:
-                raise NoApiVersions(
-                    f"{self} did not return its API versions: {error}. Brokers from 0.9 on do"
-                ) from error
+                raise why from error
             self._connect()
         except BaseException:
             self.close()
@@ -313,7 +325,9 @@ class Connection(Closeable):
         if isinstance(error, OSError):
             raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
         if isinstance(error, ProtocolError):
-            raise ProtocolError(f"from {self}: {error}") from error
+            raise protocol_error(str(self), error) from error
+        if isinstance(error, AuthenticationFailed):
+            raise AuthenticationFailed(f"from {self}: {error}") from error
 
     def _limited_ms(self, timeout_ms: int) -> int:
         """`timeout_ms`, or what is left until the deadline of `giving_up_at`; at least 1."""

@@ -14,35 +14,73 @@ threads and greenlets, `BrokerChannel` for a poller.
 A broker handles the requests of a connection strictly one after the other, so several may be in
 flight, and responses come in their order.
 
+Brokers of any release are asked for their versions:
+
     request       0.8                        0.9              0.10 and later
     Offsets       responds                   responds         responds
     ApiVersions   closes the connection      no response      responds
     ListGroups    -                          responds         responds
 
 The first of these is optional. It tells a broker of 0.8 from one that is starting or gone: only the
-former responds, and then closes the connection.
+former responds, and then closes the connection. Before a login a broker takes ApiVersions alone.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.config import INT_MAX
-from kafka08.errors import ProtocolError
+from kafka08.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KafkaError,
+    NoApiVersions,
+    ProtocolError,
+)
 from kafka08.protocol import codec
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka08.protocol.frame import TlsRecord
 from kafka08.protocol.list_groups import ListGroupsRequest
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.protocol.version_ranges import OF_0_8, OF_0_9, VersionRanges
 from kafka08.structs import ORDINARY_CONSUMER
 
-Exchange = Generator[bytes, Buffer | None, None]
+if TYPE_CHECKING:
+    import ssl
+
+Exchange = Generator[bytes, Any, None]
 """Yields the bytes to send, maybe none, and gets the payload of the next frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How a client secures its connections.
+
+    protocol  PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
+    tls       for a protocol with TLS
+    log_in    for one with SASL: the login of a session that has the broker's versions
+    """
+
+    protocol: str = "PLAINTEXT"
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    log_in: Callable[[Session], Exchange] | None = field(default=None, repr=False)
+
+
+PLAINTEXT: Final = Security()
+
+
+def protocol_error(peer: str, error: ProtocolError) -> KafkaError:
+    """The error of a client for bytes of its broker that are no response."""
+    if isinstance(error, TlsRecord):
+        return AuthenticationFailed(
+            f"{peer} speaks TLS: security.protocol is SSL or SASL_SSL for it"
+        )
+    return ProtocolError(f"from {peer}: {error}")
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +104,7 @@ class Session:
 
     asks_versions  whether each connection asks the broker which versions it serves
     accepts_0_8    with `asks_versions`: also for brokers of 0.8. See `is_of_0_8`
+    security       which login comes first. It needs the versions, and is for no broker of 0.8
 
     in_flight   requests without a response yet, oldest first
     versions    what the broker serves; OF_0_8 if it was not asked
@@ -74,15 +113,22 @@ class Session:
                 do not `begin`
     """
 
-    __slots__ = ("_accepts_0_8", "_asks_versions", "_exchange", "_next_id", "client_id",
-                 "in_flight", "is_of_0_8", "is_opening", "versions")  # fmt: skip
+    __slots__ = ("_accepts_0_8", "_asks_versions", "_exchange", "_log_in", "_next_id",
+                 "_was_answered", "client_id", "in_flight", "is_of_0_8", "is_opening",
+                 "versions")  # fmt: skip
 
     def __init__(
-        self, client_id: str | None, *, asks_versions: bool = False, accepts_0_8: bool = False
+        self,
+        client_id: str | None,
+        *,
+        asks_versions: bool = False,
+        accepts_0_8: bool = False,
+        security: Security = PLAINTEXT,
     ) -> None:
         self.client_id = client_id
-        self._asks_versions = asks_versions
-        self._accepts_0_8 = accepts_0_8
+        self._asks_versions = asks_versions or security.log_in is not None
+        self._accepts_0_8 = accepts_0_8 and security is PLAINTEXT
+        self._log_in = security.log_in
         self._next_id = 0
         self._exchange: Exchange
         self.in_flight: deque[InFlightRequest] = deque()
@@ -108,7 +154,25 @@ class Session:
         """Forget all of the connection."""
         self.in_flight.clear()
         self.versions = OF_0_8
-        self.is_opening = self.is_of_0_8 = False
+        self.is_opening = self.is_of_0_8 = self._was_answered = False
+
+    def opening_error(self, peer: str, error: Exception) -> KafkaError:
+        """The meaning of an error while it `is_opening`, or of a stream that was not secured."""
+        if isinstance(error, AuthenticationFailed):
+            return AuthenticationFailed(f"cannot log in to {peer}: {error}")
+        if isinstance(error, ProtocolError):
+            return protocol_error(peer, error)
+        if not self._asks_versions or self._log_in is not None:
+            return ConnectionFailed(f"lost the connection to {peer} while it was opened: {error}")
+        if self._was_answered and not isinstance(error, TimeoutError):
+            # Final for this client, unless the broker just stopped.
+            return ConnectionFailed(
+                f"{peer} closed the connection behind its API versions ({error}): does its "
+                "listener want a login (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
+            )
+        return NoApiVersions(
+            f"{peer} did not return its API versions: {error}. Brokers from 0.9 on do"
+        )
 
     def request(self, request: Request) -> bytes:
         """The frame of a request, which is in flight from now on. ProtocolError for one that cannot
@@ -151,28 +215,31 @@ class Session:
     def _open(self) -> Exchange:
         if self._asks_versions:
             yield from self._ask_versions()
+        if self._log_in is not None:
+            yield from self._log_in(self)
 
     def _ask_versions(self) -> Exchange:
         frames = b""
         if self._accepts_0_8:
             frames = self.request(OffsetsRequest(ORDINARY_CONSUMER, []))
-        frames += self.request(ApiVersionsRequest()) + self.request(ListGroupsRequest())
+        frames += self.request(ApiVersionsRequest())
+        if self._log_in is None:
+            frames += self.request(ListGroupsRequest())
         payload = yield frames
-        assert payload is not None
         if self._accepts_0_8:
             self.answered(payload)
             self.is_of_0_8 = True
             payload = yield b""
-            assert payload is not None
             self.is_of_0_8 = False
-        versions = OF_0_9
         if codec.correlation_id_of(payload) == self.in_flight[0].correlation_id:
             _, response = self.response(payload)
             assert isinstance(response, ApiVersionsResponse)
-            versions = VersionRanges(response.apis)
+            self.versions = VersionRanges(response.apis)
+            if self._log_in is not None:
+                return
+            self._was_answered = True
             payload = yield b""
-            assert payload is not None
         else:
             self.in_flight.popleft()  # 0.9 does not respond to it
+            self.versions = OF_0_9
         self.answered(payload)
-        self.versions = versions

@@ -11,15 +11,18 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError
-from kafka08.network.session import InFlightRequest, Session
+from kafka08.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolError
+from kafka08.network.session import InFlightRequest, Security, Session, protocol_error
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime, Connecting, Stream
 from kafka08.runtime.transport import Address
+
+if TYPE_CHECKING:
+    from kafka08.network.tls import TlsStream
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
 
@@ -27,6 +30,7 @@ MAX_RESPONSE_BYTES: Final = 64 << 20
 class State(Enum):
     CLOSED = "closed"
     CONNECTING = "connecting"
+    SECURING = "securing"
     OPENING = "opening"
     OPEN = "open"
 
@@ -58,6 +62,7 @@ class BrokerChannel:
         *,
         client_id: str,
         negotiates: bool,
+        security: Security,
         send_buffer: int,
         receive_buffer: int,
         runtime: ClientRuntime,
@@ -72,7 +77,11 @@ class BrokerChannel:
         self.is_missed = False
         self.used_at = 0.0
         self.watched: tuple[bool, bool] | None = None
-        self._session = Session(client_id, asks_versions=negotiates, accepts_0_8=True)
+        self._session = Session(
+            client_id, asks_versions=negotiates, accepts_0_8=True, security=security
+        )
+        self._tls_context = security.tls
+        self._tls: TlsStream | None = None
         self._send_buffer = send_buffer
         self._receive_buffer = receive_buffer
         self._runtime = runtime
@@ -88,11 +97,13 @@ class BrokerChannel:
     @property
     def wants_write(self) -> bool:
         """Whether it waits until the socket is writable."""
+        if self.state is State.SECURING:
+            return self._tls is not None and self._tls.wants_write
         return self.state is State.CONNECTING or bool(self._outbox)
 
     @property
     def is_opening(self) -> bool:
-        return self.state is State.CONNECTING or self.state is State.OPENING
+        return self.state is not State.OPEN and self.state is not State.CLOSED
 
     @property
     def in_flight(self) -> deque[InFlightRequest]:
@@ -132,8 +143,23 @@ class BrokerChannel:
         self.stream = self._connecting.stream
         if connected:
             self._connecting = None
-            self.state = State.OPENING
-            self._continue_opening(b"" if self._is_known_as_0_8 else self._session.begin())
+            if self._tls_context is not None:
+                from kafka08.network.tls import TlsStream  # loading OpenSSL takes 10 ms
+
+                self.stream = self._tls = TlsStream(self.stream, self._tls_context, self.address[0])
+            self.state = State.SECURING
+            self._secure()
+
+    def _secure(self) -> None:
+        try:
+            if self._tls is not None:
+                self._tls.handshake()
+        except BlockingIOError:
+            return
+        except (OSError, AuthenticationFailed) as error:
+            raise self._session.opening_error(str(self), error) from error
+        self.state = State.OPENING
+        self._continue_opening(b"" if self._is_known_as_0_8 else self._session.begin())
 
     def _continue_opening(self, data: bytes) -> None:
         if data:
@@ -160,8 +186,10 @@ class BrokerChannel:
         assert self.stream is not None
         if self.state is State.CONNECTING:
             self._finish_connecting()
-            if self.state is State.CONNECTING:
-                return
+        elif self.state is State.SECURING:
+            self._secure()
+        if self.state is State.CONNECTING or self.state is State.SECURING:
+            return
         self.used_at = now
         try:
             while self._outbox:
@@ -177,22 +205,41 @@ class BrokerChannel:
         except BlockingIOError:
             pass
         except OSError as error:
-            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
+            raise self._lost(error) from error
 
     def read_responses(self, now: float, done: OnResponse) -> None:
         """Call `done` for each complete response that has arrived. ConnectionFailed,
         ProtocolError: the responses before it are good."""
         assert self.stream is not None
         self.used_at = now
-        try:
-            count = self.stream.recv_into(self._reader.buffer())
-        except BlockingIOError:
+        if self.state is State.SECURING:
+            self._secure()
             return
-        except OSError as error:
-            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
-        if count == 0:
-            raise ConnectionFailed(f"{self} closed the connection")
-        self._reader.advance(count)
+        is_full = True
+        while is_full:
+            try:
+                room = self._reader.buffer()
+                count = self.stream.recv_into(room)
+            except BlockingIOError:
+                break
+            except (OSError, AuthenticationFailed) as error:
+                raise self._lost(error) from error
+            if count == 0:
+                raise self._lost(ConnectionResetError(f"{self} closed the connection"))
+            self._reader.advance(count)
+            is_full = count == len(room)
+            self._take_frames(done)
+        self._reader.release()
+
+    def _lost(self, error: Exception) -> KafkaError:
+        """The meaning of an error of the stream."""
+        if self._session.is_opening or isinstance(error, AuthenticationFailed):
+            return self._session.opening_error(str(self), error)
+        if isinstance(error, ConnectionResetError) and error.errno is None:
+            return ConnectionFailed(str(error))
+        return ConnectionFailed(f"lost the connection to {self}: {error}")
+
+    def _take_frames(self, done: OnResponse) -> None:
         session = self._session
         try:
             while (payload := self._reader.next_payload()) is not None:
@@ -202,8 +249,9 @@ class BrokerChannel:
                     sent, response = session.response(payload)
                     done(ClientResponse(sent, response))
         except ProtocolError as error:
-            raise ProtocolError(f"from {self}: {error}") from error
-        self._reader.release()
+            raise protocol_error(str(self), error) from error
+        except AuthenticationFailed as error:
+            raise session.opening_error(str(self), error) from error
 
     def close(self, error: KafkaError | None, retry_at: float) -> list[InFlightRequest]:
         """Close; returns the requests in flight, oldest first, which the broker may have
@@ -224,4 +272,4 @@ class BrokerChannel:
             self._connecting = None
         if self.stream is not None:
             self.stream.close()
-            self.stream = None
+            self.stream = self._tls = None

@@ -100,6 +100,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             receive_buffer=config.receive_buffer_bytes,
             runtime=runtime,
             negotiates=config.api_version_request,
+            security=config.security,
         )
         self._accumulator = RecordAccumulator(
             batch_size=min(config.batch_size, config.buffer_memory),

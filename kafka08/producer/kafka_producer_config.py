@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.plugins import plugin
-from kafka08.config import LONG_MAX, Config, check_id, key
+from kafka08.client.security import SecureClientConfig
+from kafka08.config import LONG_MAX, check_id, key
 from kafka08.producer.partitioners import RecordPartitioner
 from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
 from kafka08.protocol import compression
@@ -36,7 +37,7 @@ _DEFAULT_PARTITIONERS: Final = (
 )
 
 
-class KafkaProducerConfig(Config):
+class KafkaProducerConfig(SecureClientConfig):
     """Configuration of a KafkaProducer. Times are milliseconds, sizes are bytes.
 
     Serializers, partitioner and interceptors take names of Java classes or `module:callable`.
@@ -124,6 +125,7 @@ class KafkaProducerConfig(Config):
         super().__init__(properties, **keywords)
 
     def validate(self) -> None:
+        super().validate()
         parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
         check_id("client.id", self.client_id)
         self.serializers()

@@ -10,8 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
-from kafka08.network.session import InFlightRequest
+from kafka08.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KafkaError,
+    ProtocolError,
+    RequestTimeout,
+)
+from kafka08.network.session import PLAINTEXT, InFlightRequest, Security
 from kafka08.producer.broker_channel import BrokerChannel, ClientResponse, State
 from kafka08.protocol.types import Request
 from kafka08.protocol.version_ranges import VersionRanges
@@ -63,9 +69,11 @@ class NetworkClient:
         receive_buffer: int,
         runtime: ClientRuntime,
         negotiates: bool = False,
+        security: Security = PLAINTEXT,
     ) -> None:
         self._client_id = client_id
         self._negotiates = negotiates
+        self._security = security
         self._max_in_flight = max_in_flight
         self._reconnect_s = reconnect_s
         self._max_idle_s = max_idle_s
@@ -169,6 +177,7 @@ class NetworkClient:
                 address,
                 client_id=self._client_id,
                 negotiates=self._negotiates,
+                security=self._security,
                 send_buffer=self._send_buffer,
                 receive_buffer=self._receive_buffer,
                 runtime=self._runtime,
@@ -207,7 +216,7 @@ class NetworkClient:
                     self._forget(channel)  # the next connection has another stream
                 channel.write(now, self._events.append)
             self._watch(channel)
-        except (ConnectionFailed, ProtocolError) as error:
+        except (AuthenticationFailed, ConnectionFailed, ProtocolError) as error:
             if channel.is_of_0_8 and isinstance(error, ConnectionFailed):
                 # It was asked for its versions, and closed: the next connection does not ask.
                 logger.debug("%s is of 0.8: %s", channel, error)

@@ -23,6 +23,7 @@ from kafka08.client.retry import may_be_stored_later, needs_metadata
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
+    AuthenticationFailed,
     ConnectionFailed,
     FailedToSend,
     KafkaError,
@@ -364,6 +365,8 @@ class Sender(ProcessBound):
         """The connection is lost. The newest request is handled first, so that batches return to
         the front of their queues in the original order."""
         self._metadata.request_update()
+        if isinstance(lost.error, AuthenticationFailed):
+            self._metadata.refusal = lost.error
         for sent in reversed(lost.sent):
             self._lost_one(sent, lost.error if sent is lost.sent[0] else None)
 

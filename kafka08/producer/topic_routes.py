@@ -66,7 +66,8 @@ class TopicRoutes:
         """The route of `topic`; requests its metadata if needed (which may create it).
 
         RequestTimeout after max.block.ms, with the last error, TopicMissing if the brokers say that
-        there is none; InvalidTopic at once; TypeError for a topic that is not text; ProducerClosed.
+        there is none; InvalidTopic and AuthenticationFailed at once; TypeError for a topic that is
+        not text; ProducerClosed.
         """
         route = self.by_topic.get(topic)
         if route is not None:
@@ -113,6 +114,8 @@ class TopicRoutes:
             info = self.metadata.cluster.topics.get(topic)
             if number != former and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
+            if self.metadata.refusal is not None:
+                raise self.metadata.refusal
             if left <= 0:
                 is_missing = info is not None and info.error is UnknownTopicOrPartition
                 raise (TopicMissing if is_missing else RequestTimeout)(

@@ -22,7 +22,7 @@ class ApiVersion:
     version         its number in the request header
     request         the layout of the request body: a message class or one of its wire forms
     response        the layout of the response body
-    since           the lowest level that has it
+    since           the lowest level that has it; None: only clients use it
     until           the lowest level above `since` without it, or with another layout
     listed          whether ApiVersions responses list it
     has_client_id   whether the request header has the field client_id
@@ -32,13 +32,15 @@ class ApiVersion:
     request: type
     response: type
     _: KW_ONLY
-    since: Level = Level.V0_8_2
+    since: Level | None = Level.V0_8_2
     until: Level | None = None
     listed: bool = True
     has_client_id: bool = True
 
     def exists_at(self, level: Level) -> bool:
-        return self.since <= level and (self.until is None or level < self.until)
+        if self.since is None or level < self.since:
+            return False
+        return self.until is None or level < self.until
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ BUFFER_BYTES: Final = 64 * 1024
 """Room that a reader starts with."""
 
 
+class TlsRecord(ProtocolError):
+    """The peer speaks TLS."""
+
+
 def frame_size(prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0) -> int:
     """The payload size that the four bytes at `position` announce; ProtocolError if it is <= 0 or
     above `max_size`."""
@@ -33,9 +37,10 @@ def frame_size(prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0)
     if size <= 0:
         raise ProtocolError(f"{size} is not a valid frame size")
     if size > max_size:
-        hint = foreign(SIZE.pack(size))
-        raise ProtocolError(
-            f"a frame of {size} bytes is larger than the maximum of {max_size}{hint}"
+        first = SIZE.pack(size)
+        kind = TlsRecord if first[:2] in TLS_RECORDS else ProtocolError
+        raise kind(
+            f"a frame of {size} bytes is larger than the maximum of {max_size}{foreign(first)}"
         )
     return size
 

@@ -1,6 +1,7 @@
 """SaslHandshake (key 17): a client requests a SASL mechanism.
 
 A PLAINTEXT listener responds with error 34 and the enabled mechanisms, and keeps the connection.
+After version 1 (from 1.0 on) the tokens of the mechanism are in SaslAuthenticate requests.
 Error codes: 33, 34. Source: kafka.server.KafkaApis 0.10.2.2.
 """
 
@@ -29,5 +30,8 @@ API = Api(
     "SaslHandshake",
     SaslHandshakeRequest,
     SaslHandshakeResponse,
-    (ApiVersion(0, SaslHandshakeRequest, SaslHandshakeResponse, since=Level.V0_10_2),),
+    (
+        ApiVersion(0, SaslHandshakeRequest, SaslHandshakeResponse, since=Level.V0_10_2),
+        ApiVersion(1, SaslHandshakeRequest, SaslHandshakeResponse, since=None),
+    ),
 )

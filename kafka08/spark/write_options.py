@@ -16,7 +16,7 @@ from kafka08.arrow.settings import (
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
 from kafka08.protocol import compression
-from kafka08.safety import ALLOW_DOC, OF_PRODUCERS
+from kafka08.safety import ALLOW_DOC, OF_WRITES
 from kafka08.topic_name import fault_of
 
 BATCH_BYTES: Final = 256 << 10
@@ -40,7 +40,7 @@ REFUSED_KEYS: Final = {
 class WriterKeys(Config):
     """The `kafka.*` options of a write, with the new producer's names."""
 
-    SAFETY = OF_PRODUCERS
+    SAFETY = OF_WRITES
 
     bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
     zookeeper_connect: str = key(

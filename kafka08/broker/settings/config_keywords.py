@@ -9,78 +9,6 @@ from typing import TypedDict
 class BrokerConfigKeywords(TypedDict, total=False):
     """The keywords of BrokerConfig."""
 
-    api_level: str
-    inter_broker_protocol_version: str
-    log_message_format_version: str
-    broker_id_generation_enable: bool
-    reserved_broker_max_id: int
-    broker_rack: str | None
-    listeners: str | None
-    advertised_listeners: str | None
-    listener_security_protocol_map: str
-    inter_broker_listener_name: str | None
-    security_inter_broker_protocol: str
-    request_timeout_ms: int
-    log_preallocate: bool
-    compression_type: str
-    log_message_timestamp_type: str
-    log_message_timestamp_difference_max_ms: int
-    log_cleaner_min_compaction_lag_ms: int
-    create_topic_policy_class_name: str | None
-    alter_config_policy_class_name: str | None
-    log_flush_start_offset_checkpoint_interval_ms: int
-    delete_records_purgatory_purge_interval_requests: int
-    replica_fetch_backoff_ms: int
-    replica_fetch_response_max_bytes: int
-    group_min_session_timeout_ms: int
-    group_max_session_timeout_ms: int
-    group_initial_rebalance_delay_ms: int
-    transactional_id_expiration_ms: int
-    transaction_max_timeout_ms: int
-    transaction_state_log_min_isr: int
-    transaction_state_log_load_buffer_size: int
-    transaction_state_log_replication_factor: int
-    transaction_state_log_num_partitions: int
-    transaction_state_log_segment_bytes: int
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
-    transaction_remove_expired_transaction_cleanup_interval_ms: int
-    quota_producer_default: int
-    quota_consumer_default: int
-    quota_window_num: int
-    quota_window_size_seconds: int
-    replication_quota_window_num: int
-    replication_quota_window_size_seconds: int
-    zookeeper_set_acl: bool
-    authorizer_class_name: str
-    principal_builder_class: str | None
-    ssl_protocol: str
-    ssl_provider: str | None
-    ssl_cipher_suites: str | None
-    ssl_enabled_protocols: str
-    ssl_keystore_type: str
-    ssl_keystore_location: str | None
-    ssl_keystore_password: str | None
-    ssl_key_password: str | None
-    ssl_truststore_type: str
-    ssl_truststore_location: str | None
-    ssl_truststore_password: str | None
-    ssl_keymanager_algorithm: str
-    ssl_trustmanager_algorithm: str
-    ssl_endpoint_identification_algorithm: str | None
-    ssl_secure_random_implementation: str | None
-    ssl_client_auth: str
-    sasl_enabled_mechanisms: str
-    sasl_mechanism_inter_broker_protocol: str
-    sasl_kerberos_service_name: str | None
-    sasl_kerberos_kinit_cmd: str
-    sasl_kerberos_ticket_renew_window_factor: float
-    sasl_kerberos_ticket_renew_jitter: float
-    sasl_kerberos_min_time_before_relogin: int
-    sasl_kerberos_principal_to_local_rules: str
-    metric_reporters: str
-    metrics_num_samples: int
-    metrics_sample_window_ms: int
-    metrics_recording_level: str
     broker_id: int
     zookeeper_connect: str
     zookeeper_session_timeout_ms: int
@@ -169,4 +97,76 @@ class BrokerConfigKeywords(TypedDict, total=False):
     offsets_retention_check_interval_ms: int
     offsets_commit_timeout_ms: int
     offsets_commit_required_acks: int
+    api_level: str
+    inter_broker_protocol_version: str
+    log_message_format_version: str
+    broker_id_generation_enable: bool
+    reserved_broker_max_id: int
+    broker_rack: str | None
+    listeners: str | None
+    advertised_listeners: str | None
+    listener_security_protocol_map: str
+    inter_broker_listener_name: str | None
+    security_inter_broker_protocol: str
+    request_timeout_ms: int
+    log_preallocate: bool
+    compression_type: str
+    log_message_timestamp_type: str
+    log_message_timestamp_difference_max_ms: int
+    log_cleaner_min_compaction_lag_ms: int
+    create_topic_policy_class_name: str | None
+    alter_config_policy_class_name: str | None
+    log_flush_start_offset_checkpoint_interval_ms: int
+    delete_records_purgatory_purge_interval_requests: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_response_max_bytes: int
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    transactional_id_expiration_ms: int
+    transaction_max_timeout_ms: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_load_buffer_size: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_segment_bytes: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    quota_producer_default: int
+    quota_consumer_default: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
+    zookeeper_set_acl: bool
+    authorizer_class_name: str
+    principal_builder_class: str | None
+    ssl_protocol: str
+    ssl_provider: str | None
+    ssl_cipher_suites: str | None
+    ssl_enabled_protocols: str
+    ssl_keystore_type: str
+    ssl_keystore_location: str | None
+    ssl_keystore_password: str | None
+    ssl_key_password: str | None
+    ssl_truststore_type: str
+    ssl_truststore_location: str | None
+    ssl_truststore_password: str | None
+    ssl_keymanager_algorithm: str
+    ssl_trustmanager_algorithm: str
+    ssl_endpoint_identification_algorithm: str | None
+    ssl_secure_random_implementation: str | None
+    ssl_client_auth: str
+    sasl_enabled_mechanisms: str
+    sasl_mechanism_inter_broker_protocol: str
+    sasl_kerberos_service_name: str | None
+    sasl_kerberos_kinit_cmd: str
+    sasl_kerberos_ticket_renew_window_factor: float
+    sasl_kerberos_ticket_renew_jitter: float
+    sasl_kerberos_min_time_before_relogin: int
+    sasl_kerberos_principal_to_local_rules: str
+    metric_reporters: str
+    metrics_num_samples: int
+    metrics_sample_window_ms: int
+    metrics_recording_level: str
     log_dir: str

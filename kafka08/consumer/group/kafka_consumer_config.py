@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.plugins import plugin
-from kafka08.config import LONG_MAX, Config, check_id, key
+from kafka08.client.security import SecureClientConfig
+from kafka08.config import LONG_MAX, check_id, key
 from kafka08.consumer.group.assignors import Assignor, RangeAssignor, RoundRobinAssignor
 from kafka08.consumer.group.deserializers import (
     BYTES,
@@ -40,7 +41,7 @@ ASSIGNORS: Final[dict[str, type[Assignor]]] = {
 """The assignors by Java's class names and by their short names."""
 
 
-class KafkaConsumerConfig(Config):
+class KafkaConsumerConfig(SecureClientConfig):
     """Configuration of a KafkaConsumer. Times are milliseconds, sizes are bytes.
 
     Assignors, deserializers and interceptors take Java's names or `module:callable`.
@@ -130,6 +131,7 @@ class KafkaConsumerConfig(Config):
         super().__init__(properties, **keywords)
 
     def validate(self) -> None:
+        super().validate()
         parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
         check_id("client.id", self.client_id)
         check_id("group.id", self.group_id)

@@ -100,6 +100,7 @@ class Poller:
             retry_policy=RetryPolicy(backoff_ms=min(config.retry_backoff_ms, self._ask_timeout_ms)),
             send_buffer=config.send_buffer_bytes,
             negotiates=True,
+            security=self._config.security,
             runtime=runtime,
         )
         self.stream = PolledStream(
@@ -451,6 +452,7 @@ class Poller:
             send_buffer=self._config.send_buffer_bytes,
             max_response_bytes=self._response_bytes_max,
             negotiates=True,
+            security=self._config.security,
             runtime=self._runtime,
         )
 

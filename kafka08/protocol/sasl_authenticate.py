@@ -1,0 +1,30 @@
+"""SaslAuthenticate (key 36): the tokens of a SASL mechanism, from 1.0 on. Clients alone use it: no
+broker of ours has it. Error codes: 34, 58. Source: org.apache.kafka.common.requests 2.8.2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.types import Int16, NotNullBytes, NullableString, Request, Response
+
+
+@dataclass(slots=True)
+class SaslAuthenticateResponse(Response):
+    error_code: Int16
+    error_message: NullableString
+    token: NotNullBytes
+
+
+@dataclass(slots=True)
+class SaslAuthenticateRequest(Request):
+    token: NotNullBytes
+
+
+API = Api(
+    36,
+    "SaslAuthenticate",
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    (ApiVersion(0, SaslAuthenticateRequest, SaslAuthenticateResponse, since=None),),
+)

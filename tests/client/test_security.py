@@ -1,0 +1,149 @@
+"""The keys for TLS and SASL: which are needed, what is wrong with them, and that none is shown."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka08.client.security import JKS, OF_LIBRDKAFKA
+from kafka08.consumer import KafkaConsumerConfig
+from kafka08.errors import ConfigError
+from kafka08.network.session import PLAINTEXT
+from kafka08.producer import KafkaProducerConfig
+from tests.network.secured import BROKER_KEY, CA, CLIENT, CLIENT_KEY, DATA, ENCRYPTED_KEY
+
+configs = pytest.mark.parametrize("config", [KafkaProducerConfig, KafkaConsumerConfig])
+JAAS = (
+    "org.apache.kafka.common.security.{}LoginModule required "
+    'username="alice" password="alice-secret";'
+)
+SASL = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.jaas.config": JAAS.format("scram.Scram"),
+}
+SSL = {"security.protocol": "SSL", "ssl.truststore.certificates": CA}
+IDENTITY = {"ssl.keystore.key": CLIENT_KEY, "ssl.keystore.certificate.chain": CLIENT}
+
+
+def made(config: Any, given: dict[str, str]) -> Any:
+    return config({"bootstrap.servers": "h:1", **given})
+
+
+@configs
+def test_the_protocol_decides_what_connections_need(config: Any) -> None:
+    """With PLAINTEXT no other key has an effect, as in Kafka."""
+    ignored = made(config, {**SASL, **SSL, "security.protocol": "PLAINTEXT"}).security
+    assert ignored is PLAINTEXT
+    login = made(config, SASL).security
+    assert login.tls is None
+    assert login.log_in is not None
+    both = made(config, {**SSL, **SASL, "security.protocol": "SASL_SSL"}).security
+    assert both.tls is not None
+    assert both.log_in is not None
+
+
+def test_names_are_checked_unless_that_is_turned_off() -> None:
+    """By Kafka's key for it. The certificate itself is checked in any case."""
+    for value, checks in (("https", True), ("", False)):
+        given = {**SSL, "ssl.endpoint.identification.algorithm": value}
+        context = made(KafkaProducerConfig, given).security.tls
+        assert context.check_hostname is checks
+        assert context.verify_mode is ssl.CERT_REQUIRED
+        assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_keys_and_certificates_come_from_files_or_values(tmp_path: Path) -> None:
+    """A file has the key and the chain in any order; a key may be encrypted."""
+    (tmp_path / "both.pem").write_text(CLIENT_KEY + CLIENT)
+    files = {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(DATA / "ca.pem"),
+        "ssl.truststore.type": "PEM",
+    }
+    for identity in (
+        {"ssl.keystore.location": str(tmp_path / "both.pem")},
+        IDENTITY,
+        {**IDENTITY, "ssl.keystore.key": ENCRYPTED_KEY, "ssl.key.password": "key-secret"},
+    ):
+        made(KafkaConsumerConfig, {**files, **identity})
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({**SASL, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism: 'GSSAPI' is not one of PLAIN"),
+        ({**SASL, "sasl.mechanism": ""}, "sasl.mechanism: must be one of PLAIN"),
+        ({**SASL, "sasl.jaas.config": ""}, "must have the user name and the password"),
+        ({**SASL, "sasl.jaas.config": JAAS.format("plain.Plain")}, "not the login module of SCRAM"),
+        (
+            {**SASL, "sasl.jaas.config": JAAS.format("scram.Scram").replace("password", "p")},
+            "no pa",
+        ),
+        ({**SSL, "ssl.enabled.protocols": "TLSv1.1,TLSv1.2"}, "TLSv1.2 and TLSv1.3"),
+        ({**SSL, "ssl.cipher.suites": "TLS_RSA_WITH_NULL_MD5"}, "ssl.cipher.suites"),
+        ({**SSL, "ssl.truststore.certificates": "alice-secret"}, "no certificate in PEM"),
+        ({**SSL, "ssl.truststore.location": "/nowhere"}, "ssl.truststore.location: .*nowhere"),
+        ({**SSL, "ssl.keystore.key": CLIENT_KEY}, "go together"),
+        ({**SSL, **IDENTITY, "ssl.keystore.key": BROKER_KEY}, "the key of that certificate"),
+        ({**SSL, **IDENTITY, "ssl.keystore.key": ENCRYPTED_KEY}, "ssl.key.password may be missing"),
+        (
+            {
+                **SSL,
+                **IDENTITY,
+                "ssl.keystore.key": ENCRYPTED_KEY,
+                "ssl.key.password": "alice-secret",
+            },
+            "ssl.key.password may be wrong",
+        ),
+        *(({**SSL, name: "x"}, f"{name} is a key of librdkafka") for name in OF_LIBRDKAFKA),
+    ],
+)
+def test_each_mistake_is_named(given: dict[str, str], what: str) -> None:
+    """The key and what to do, and no secret."""
+    with pytest.raises(ConfigError, match=what) as refused:
+        made(KafkaProducerConfig, given)
+    text = str(refused.value)
+    assert "alice-secret" not in text
+    assert CLIENT_KEY.splitlines()[1] not in text
+
+
+@pytest.mark.parametrize(
+    ("content", "command"),
+    [
+        (JKS + bytes(50), "keytool -importkeystore -srckeystore"),
+        (b"0\x82" + bytes(50), "openssl pk"),
+    ],
+)
+def test_other_stores_are_refused_with_the_command(
+    content: bytes, command: str, tmp_path: Path
+) -> None:
+    """Java's own format, and PKCS12."""
+    store = tmp_path / "store"
+    store.write_bytes(content)
+    with pytest.raises(ConfigError, match=command):
+        made(KafkaProducerConfig, {**SSL, "ssl.truststore.location": str(store)})
+
+
+@configs
+def test_no_secret_is_shown(config: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither of the configuration, nor of what is made of it, nor in a log."""
+    secrets = {
+        "sasl.jaas.config": JAAS.format("scram.Scram") + " ",
+        "ssl.key.password": "key-secret ",
+        "ssl.keystore.password": "store-secret",
+        "ssl.truststore.password": "store-secret",
+    }
+    given = {**SSL, **SASL, **IDENTITY, **secrets, "ssl.keystore.key": ENCRYPTED_KEY}
+    given["security.protocol"] = "SASL_SSL"
+    made_of_it = made(config, given)
+    with caplog.at_level(logging.DEBUG):
+        made_of_it.log_notes()
+    shown = f"{made_of_it!r} {made_of_it.security!r} {caplog.text}"
+    assert "[hidden]" in shown
+    for secret in ("alice-secret", "key-secret", "store-secret", ENCRYPTED_KEY.splitlines()[1]):
+        assert secret not in shown
