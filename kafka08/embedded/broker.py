@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kafka08.config import escape_property
@@ -22,6 +22,8 @@ LISTENER_KEYS = ("listeners", "advertised.listeners")
 """Keys that no cluster takes: each broker has a port of its own. Their hosts may be given as
 host.name and advertised.host.name."""
 ALL_INTERFACES = ("0.0.0.0", "")
+DONE: dict[Condition, str] = {"running": "starts", "stopped": "stops", "killed": "kills"}
+"""The words for what leads to a condition."""
 
 
 class EmbeddedBroker:
@@ -34,6 +36,7 @@ class EmbeddedBroker:
     directory    holds server.properties, server.log and logs/ (log.dirs)
     faults       the directory of the cluster's fault rules (fault_rules.py), if it has any
     config       Kafka keys; those that identify this broker are added here
+    note         is told what is done to it, for the story of a test
     started_ms   when its process was last started, in ms since 1970; 0: never
     """
 
@@ -49,6 +52,7 @@ class EmbeddedBroker:
         config: Mapping[str, str],
         guard: Guard,
         faults: Path | None = None,
+        note: Callable[[str], object] = lambda text: None,
     ) -> None:
         self.id = broker_id
         host = config.get("host.name", host)
@@ -65,6 +69,7 @@ class EmbeddedBroker:
             "advertised.port": str(port),
             "zookeeper.connect": zookeeper_connect,
         }
+        self._note = note
         self.expected_running = False
         self._condition: Condition = "stopped"
         self._since = time.time()
@@ -125,9 +130,11 @@ class EmbeddedBroker:
     def pause(self) -> None:
         """SIGSTOP: its TCP connections stay open, but it does not respond."""
         self.process.pause()
+        self._note(f"pauses broker {self.id}")
 
     def resume(self) -> None:
         self.process.resume()
+        self._note(f"resumes broker {self.id}")
 
     def accepts_connections(self) -> bool:
         try:
@@ -176,3 +183,5 @@ class EmbeddedBroker:
     def _become(self, condition: Condition) -> None:
         self._condition = condition
         self._since = time.time()
+        if condition != "died":
+            self._note(f"{DONE[condition]} broker {self.id}")

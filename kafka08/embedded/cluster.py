@@ -34,6 +34,7 @@ from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.reset import delete_all
+from kafka08.embedded.story import Doings, logged, told
 from kafka08.embedded.waits import Waits, connection_to, metadata
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.embedded.zookeeper_process import ZooKeeperProcess
@@ -133,6 +134,9 @@ class EmbeddedCluster(Startable):
         self._cut: set[int] = set()
         self._session_ended = False
         self._faults: FaultRules | None = None
+        # Not a method of this object: brokers would keep a dropped cluster alive.
+        self._doings = Doings()
+        self._note = self._doings.note
 
     def _make_zookeeper(self, kind: ZooKeeperKind | None) -> ZooKeeperProcess:
         directory = self.data_dir / "zookeeper"
@@ -260,6 +264,7 @@ class EmbeddedCluster(Startable):
                 config=self._config,
                 guard=self._guard,
                 faults=self._faults_directory,
+                note=self._note,
             )
             for number, (port, listen_port) in enumerate(zip(ports, listen_ports, strict=True))
         ]
@@ -395,9 +400,23 @@ class EmbeddedCluster(Startable):
             from kafka08.embedded.fault_rules import FaultRules
 
             ids = range(self._count)
-            self._faults = FaultRules(self._faults_directory, Level.named(self._level), ids)
+            level = Level.named(self._level)
+            self._faults = FaultRules(self._faults_directory, level, ids, self._note)
             self._faults.running = self.brokers
         return self._faults
+
+    def story(self, since: Mapping[Path, int], lines: int) -> str:
+        """All that was done to the cluster, what rules hit, and the last lines of each log after
+        its size in `since`, in one order of time."""
+        events = [*self._doings.events, *([] if self._faults is None else self._faults.story())]
+        for process in self.processes:
+            said = process.logged_since(since.get(process.log, 0), lines)
+            events += logged(process.name, said)
+        return told(events, 3 * lines)
+
+    def begin_story(self) -> None:
+        """Forget what was done so far."""
+        self._doings.events.clear()
 
     @property
     def wait(self) -> Waits:
@@ -434,6 +453,7 @@ class EmbeddedCluster(Startable):
         with ZkClient(self.zookeeper.connect_string) as zk:
             registration = zk.stat(paths.broker(self.find(broker).id))
         if registration is not None:
+            self._note(f"expires the session of broker {self.find(broker).id}")
             self._session_ended = True
             end_session(self.zookeeper.connect_string, registration.ephemeral_owner)
 
@@ -442,6 +462,7 @@ class EmbeddedCluster(Startable):
     ) -> Path:
         """Flip all bits in the last `size` bytes of the broker's newest segment of the partition;
         returns the file. A killed broker finds the damage at its start; a running one serves it."""
+        self._note(f"corrupts [{topic},{partition}] on broker {self.find(broker).id}")
         return corrupt_tail(self.find(broker).partition_directory(topic, partition), size)
 
     def cut(self, broker: EmbeddedBroker | int) -> None:
@@ -452,12 +473,14 @@ class EmbeddedCluster(Startable):
         """
         if self._relay is None:
             raise KafkaError("cut needs a cluster that was created with cuttable=True")
+        self._note(f"cuts broker {self.find(broker).id}")
         self._cut.add(self.find(broker).id)
         self._apply_cuts()
 
     def restore(self, broker: EmbeddedBroker | int) -> None:
         """Undo `cut`."""
         if self._cut:
+            self._note(f"restores broker {self.find(broker).id}")
             self._cut.discard(self.find(broker).id)
             self._apply_cuts()
 
@@ -467,6 +490,7 @@ class EmbeddedCluster(Startable):
         Needs cuttable=True."""
         if self._relay is None:
             raise KafkaError("reset_connections needs a cluster with cuttable=True")
+        self._note(f"resets the connections of broker {self.find(broker).id}")
         self._relay.reset([f"broker-{self.find(broker).id}"])
 
     def heal(self) -> None:

@@ -15,14 +15,14 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kafka08.embedded.broker import EmbeddedBroker
 from kafka08.embedded.broker_process import CHANGED
 from kafka08.embedded.match_log import Line, MatchLog
+from kafka08.embedded.story import Event, time_of
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.faults.rule import Rule
 from kafka08.faults.tally import Tally
@@ -90,13 +90,21 @@ class FaultRules:
 
     directory   of its files
     brokers     ids of all brokers
+    note        is told what is done, for the story of a test
     running     the brokers themselves; the cluster sets them when it starts
     """
 
-    def __init__(self, directory: Path, level: Level, brokers: Sequence[int]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        level: Level,
+        brokers: Sequence[int],
+        note: Callable[[str], object] = lambda text: None,
+    ) -> None:
         self._directory = directory
         self._level = level
         self._ids = brokers
+        self._note = note
         self._log = MatchLog(directory / MATCHES)
         self._active: dict[int, FaultRule] = {}
         self._added: list[FaultRule] = []
@@ -128,6 +136,7 @@ class FaultRules:
         added = self._active[self._number] = FaultRule(self, self._number, rule)
         self._added.append(added)
         self._log.tallies[added.number] = added._tally
+        self._note(f"adds rule {added}")
         self._publish()
         return added
 
@@ -141,6 +150,7 @@ class FaultRules:
     def remove(self, number: int) -> None:
         """Remove the rule of that number, if there is one."""
         if self._active.pop(number, None) is not None:
+            self._note(f"removes rule {number}")
             self._publish()
 
     def clear(self) -> None:
@@ -156,10 +166,10 @@ class FaultRules:
         """The rules, removed ones too, that have hit no request since the last `clear`."""
         return [rule for rule in self._added if rule.hits == 0]
 
-    def story(self) -> str:
-        """The last hits since the last `clear`, a line each."""
+    def story(self) -> list[Event]:
+        """The last hits since the last `clear`."""
         self.refresh()
-        return "\n".join(map(sentence, self._hits))
+        return list(map(as_event, self._hits))
 
     def refresh(self) -> None:
         """Read what the brokers have noted."""
@@ -231,11 +241,11 @@ def read_rules(directory: Path) -> RuleFile:
     return RuleFile(rules, version, begins)
 
 
-def sentence(line: Line) -> str:
+def as_event(line: Line) -> Event:
     """A hit, for people."""
-    at = datetime.fromtimestamp(line["at"] / 1000).isoformat(" ", "milliseconds")
     named = " ".join(line["partitions"])
-    return (
-        f"[{at}] broker {line['broker']}: rule {line['rule']} hits {line['api']} "
-        f"{line['version']} of client {line['client_id']} {named}".rstrip()
+    text = (
+        f"rule {line['rule']} hits {line['api']} {line['version']} of client {line['client_id']} "
+        f"{named}"
     )
+    return Event(time_of(line["at"] / 1000), f"broker {line['broker']}", text.rstrip())

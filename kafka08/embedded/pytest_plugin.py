@@ -35,7 +35,8 @@ CLUSTER: Final = "kafka08_cluster"
 """The fixture."""
 
 _CLUSTER: Final = pytest.StashKey["EmbeddedCluster"]()
-_MARKS: Final = pytest.StashKey[dict[Path, int]]()
+_MARKS: Final = pytest.StashKey[Mapping[Path, int]]()
+_NO_MARKS: Final[Mapping[Path, int]] = {}
 _TOPICS: Final = pytest.StashKey[int]()
 
 
@@ -186,7 +187,10 @@ def topic_options(marker: pytest.Mark) -> dict[str, Any]:
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Remember the sizes of the logs, so that a failure shows only the output during the test."""
     cluster = item.config.stash.get(_CLUSTER, None)
-    item.stash[_MARKS] = {} if cluster is None else sizes_of_logs(cluster)
+    item.stash[_MARKS] = {}
+    if cluster is not None:
+        item.stash[_MARKS] = sizes_of_logs(cluster)
+        cluster.begin_story()
     yield
 
 
@@ -194,16 +198,13 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the output of brokers and ZooKeeper to the report of a failed test."""
+    """Add the story of the cluster to the report of a failed test."""
     report = yield
     cluster = item.config.stash.get(_CLUSTER, None)
     if report.failed and cluster is not None and uses_cluster(item):
-        marks = item.stash.get(_MARKS, {})
-        if story := cluster.faults.story():
-            report.sections.append(("kafka08 fault rules", story))
-        for process in cluster.processes:
-            if said := process.logged_since(marks.get(process.log, 0), EXCERPT_LINES):
-                report.sections.append((f"kafka08 {process.name} ({process.log})", said))
+        marks = item.stash.get(_MARKS, _NO_MARKS)
+        story = cluster.story(marks, EXCERPT_LINES)
+        report.sections.append((f"kafka08 cluster in {cluster.data_dir}", story))
     return report
 
 

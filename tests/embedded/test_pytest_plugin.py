@@ -75,9 +75,9 @@ def test_each_test_gets_a_new_topic_and_a_healed_cluster(tmp_path: Path) -> None
         """,
     )
     assert "2 failed, 2 passed" in result.stdout, result.stdout
-    assert result.stdout.count("kafka08 broker 0 (") == 1
-    assert "Created log for partition [test-that-fails-2,0]" in result.stdout
-    shown = result.stdout.partition("kafka08 broker 0 (")[2]
+    assert result.stdout.count("kafka08 cluster in ") == 1
+    shown = result.stdout.partition("kafka08 cluster in ")[2]
+    assert "Created log for partition [test-that-fails-2,0]" in shown
     assert "Created log for partition [test-first-0,0]" not in shown
 
 
