@@ -82,6 +82,15 @@ OF_TEMPORARY: dict[str, str] = {
 """What the brokers of a cluster with temporary data have besides; `config` overrides it too."""
 
 
+def since_0_11(brokers: int) -> dict[str, str]:
+    """Keys of a cluster of that size, from level 0.11 on; `config` overrides them. Brokers create the
+    offsets topic with all of its replicas or not at all, and a new group waits for members."""
+    return {
+        "offsets.topic.replication.factor": str(min(3, brokers)),
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
 class EmbeddedCluster(Startable):
     """ZooKeeper and `brokers` brokers with ids 0, 1, … on 127.0.0.1.
 
@@ -123,6 +132,8 @@ class EmbeddedCluster(Startable):
         self.data_dir = _directory(data_dir)
         self._count = brokers
         defaults = DEFAULTS | OF_TEMPORARY if self._temporary else DEFAULTS
+        if Level.named(level) >= Level.V0_11_0:
+            defaults = defaults | since_0_11(brokers)
         self._config = defaults | {key: str(value) for key, value in (config or {}).items()}
         self._config["api.level"] = self._level = level
         self._guard = Guard(self.data_dir if self._temporary else None)

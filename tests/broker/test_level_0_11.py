@@ -10,10 +10,17 @@ import pytest
 
 from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
 from kafka08.protocol.codec import decode_response
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest, NewTopic, TopicConfigEntry
 from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedConfig
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochPartition,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochTopic,
+)
 from kafka08.structs import OFFSETS_TOPIC
 from tests.broker.world import World
 
@@ -45,7 +52,7 @@ class TestMetadata:
 
     def test_an_internal_topic_is_created_all_the_same(self, tmp_path: Path) -> None:
         """The flag is for topics of clients."""
-        world = world_of(tmp_path)
+        world = world_of(tmp_path, offsets_topic_replication_factor=1)
         request = MetadataRequest([OFFSETS_TOPIC], allow_auto_topic_creation=False, version=4)
         (topic,) = world.client.call(request).topics
         assert (5, True) == (topic.error_code, topic.is_internal)
@@ -186,3 +193,31 @@ def test_access_control_is_disabled(tmp_path: Path, kind: str) -> None:
     """54 with the captured text, byte for byte."""
     (name,) = (name for name in CAPTURED if name.startswith(f"{kind}-acls"))
     replay(world_of(tmp_path), name)
+
+
+class TestEpochs:
+    @pytest.mark.parametrize(("leads", "code"), [(True, 0), (False, 6), (None, 3)])
+    def test_a_log_without_epochs_knows_no_end(
+        self, tmp_path: Path, leads: bool | None, code: int
+    ) -> None:
+        """-1 without an error, as 0.11.0.3 responds for an older format; a follower is 6, a broker
+        without the partition 3."""
+        world = world_of(tmp_path)
+        if leads is not None:
+            world.lead("t", leader=1 if leads else 2, replicas=(1, 2))
+        wanted = [OffsetForLeaderEpochTopic("t", [OffsetForLeaderEpochPartition(0, 0)])]
+        (topic,) = world.client.call(OffsetForLeaderEpochRequest(wanted)).topics
+        assert [EpochEndOffset(code, 0, -1)] == topic.partitions
+
+
+class TestOffsetsTopic:
+    def test_it_has_all_of_its_replicas_or_is_not_created(self, tmp_path: Path) -> None:
+        """With too few brokers FindCoordinator is 15 and Metadata 38, again and again. (Older
+        levels create it with fewer replicas.)"""
+        world = world_of(tmp_path, offsets_topic_replication_factor=2)
+        assert 15 == world.client.call(ConsumerMetadataRequest("g")).error_code
+        (topic,) = world.client.call(MetadataRequest([OFFSETS_TOPIC], version=4)).topics
+        assert (38, []) == (topic.error_code, world.store.topics())
+        world.store.live.append(2)
+        assert 15 == world.client.call(ConsumerMetadataRequest("g")).error_code
+        assert [OFFSETS_TOPIC] == world.store.topics()

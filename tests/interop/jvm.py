@@ -42,6 +42,7 @@ HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
 POM_0_9_0 = HERE / "pom-0.9.0.1.xml"
 POM_0_10_2 = HERE / "pom-0.10.2.2.xml"
+POM_0_11 = HERE / "pom-0.11.0.3.xml"
 POM_2_8 = HERE / "pom-2.8.2.xml"
 POM_3_9 = HERE / "pom-3.9.1.xml"
 CACHE = HERE.parent.parent / ".jvm"

@@ -14,12 +14,14 @@ monotonic clock. GroupState documents the result of each request in each state.
 Differences from the original: a join without protocols is refused with 23 (0.10.2 returns -1 and
 the group is stuck). A parked join or sync gets 25 if its member is removed, or when another client
 with the same member id is parked in its place (the original never responds). Source:
-kafka.coordinator.GroupCoordinator, GroupMetadata 0.9.0.1 and 0.10.2.2.
+kafka.coordinator.GroupCoordinator, GroupMetadata 0.9.0.1 and 0.10.2.2,
+kafka.coordinator.group.InitialDelayedJoin 0.11.0.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from operator import attrgetter
 
 from kafka08.broker.groups.group_events import (
@@ -60,6 +62,20 @@ EMPTY, PREPARING_REBALANCE, AWAITING_SYNC, STABLE, DEAD = GroupState
 CAN_REBALANCE = VALID_PREVIOUS[PREPARING_REBALANCE]
 
 
+@dataclass(slots=True)
+class InitialWait:
+    """The wait of an EMPTY group's first rebalance.
+
+    delay_ms        how long it is
+    remaining_ms    how much longer later waits may take together, as the original counts
+    has_new_member  whether a member came meanwhile
+    """
+
+    delay_ms: float
+    remaining_ms: float
+    has_new_member: bool = False
+
+
 class Group:
     """One group.
 
@@ -69,9 +85,13 @@ class Group:
     protocol         chosen for this generation; None in EMPTY
     leader_id        the member that assigns partitions; None without members
     members          by member id, in the order of their first joins
+
+    `initial_delay_ms`: how long the first rebalance of an EMPTY group waits, although all members
+    have joined. Each wait in which a member came to a new group is followed by another, up to the
+    members' rebalance timeout.
     """
 
-    def __init__(self, name: str, level: Level) -> None:
+    def __init__(self, name: str, level: Level, initial_delay_ms: float = 0) -> None:
         self.name = name
         self.state = EMPTY
         self.generation = 0
@@ -82,19 +102,26 @@ class Group:
         self._level = level
         self._votes = ProtocolVotes()
         self._parked_joins = 0
+        self._initial_delay_ms = initial_delay_ms
+        self._initial_wait: InitialWait | None = None
 
     def __str__(self) -> str:
         return f"group {self.name} generation {self.generation} ({self.state.value})"
 
     @classmethod
     def loaded(
-        cls, name: str, level: Level, record: StoredGroup, now_ms: float
+        cls,
+        name: str,
+        level: Level,
+        record: StoredGroup,
+        now_ms: float,
+        initial_delay_ms: float = 0,
     ) -> tuple[Group, Actions]:
         """The group of a record: STABLE, or EMPTY without members, whose protocol type is lost.
         Every session starts now. A member supports only the record's protocol until it joins
         again. A leader that is no member would be the leader of all who join, and never assign
         them anything: then the first member leads."""
-        group = cls(name, level)
+        group = cls(name, level, initial_delay_ms)
         group.generation = record.generation
         group.protocol = record.protocol
         actions: Actions = []
@@ -271,6 +298,12 @@ class Group:
         """The timer of StartRebalance: members that have not joined are removed."""
         actions: Actions = []
         if self.state is PREPARING_REBALANCE:
+            wait = self._initial_wait
+            if wait is not None and wait.has_new_member and wait.remaining_ms > 0:
+                delay_ms = min(self._initial_delay_ms, wait.remaining_ms)
+                left_ms = max(0, wait.remaining_ms - wait.delay_ms)
+                self._initial_wait = InitialWait(delay_ms, left_ms)
+                return [StartRebalance(delay_ms)]
             self._complete_rebalance(now_ms, actions)
         return actions
 
@@ -319,6 +352,8 @@ class Group:
             request.session_timeout_ms,
             request.protocols,
         )
+        if self._initial_wait is not None and self.generation == 0:
+            self._initial_wait.has_new_member = True
         if not self.members:
             self.protocol_type = request.protocol_type
         if self.leader_id is None:
@@ -357,15 +392,22 @@ class Group:
         if self.state in CAN_REBALANCE:
             if self.state is AWAITING_SYNC:
                 actions += self._respond_to_syncs(RebalanceInProgress.code, now_ms)
+            begins = self.state is EMPTY and self._initial_delay_ms > 0
             self._become(PREPARING_REBALANCE)
-            if not have_all_joined:
+            if begins:
+                delay_ms = self._initial_delay_ms
+                timeout_ms = max(member.rebalance_timeout_ms for member in self.members.values())
+                self._initial_wait = InitialWait(delay_ms, max(0, timeout_ms - delay_ms))
+                actions.append(StartRebalance(delay_ms))
+            elif not have_all_joined:
                 delay_ms = max(member.rebalance_timeout_ms for member in self.members.values())
                 actions.append(StartRebalance(delay_ms))
-        if have_all_joined:
+        if have_all_joined and self._initial_wait is None:
             self._complete_rebalance(now_ms, actions)
         return actions
 
     def _complete_rebalance(self, now_ms: float, actions: Actions) -> None:
+        self._initial_wait = None
         actions.append(END_REBALANCE)
         if self._parked_joins < len(self.members):
             for member in list(self.members.values()):

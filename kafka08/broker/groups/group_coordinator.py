@@ -81,6 +81,7 @@ class GroupCoordinator:
         self._timer = timer
         self._offsets = offsets
         self._level = config.level
+        self._initial_delay_ms = config.group_initial_rebalance_delay_ms
         self.session_timeouts_ms: Final = range(
             config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1
         )
@@ -279,14 +280,18 @@ class GroupCoordinator:
                 record = None
             if record is not None and (record.members or self._level >= Level.V0_10_2):
                 group, actions = Group.loaded(
-                    name, self._level, record, self._runtime.monotonic() * 1000
+                    name,
+                    self._level,
+                    record,
+                    self._runtime.monotonic() * 1000,
+                    self._initial_delay_ms,
                 )
                 logger.info(
                     "Loading group metadata for %s with generation %d", name, group.generation
                 )
                 self._add(group, partition, actions)
             elif self._level >= Level.V0_10_2 and self._offsets.has_offsets(partition, name):
-                self._add(Group(name, self._level), partition)
+                self._add(Group(name, self._level, self._initial_delay_ms), partition)
 
     def unload_groups(self, partition: int) -> None:
         """Another broker now coordinates the groups of a partition: parked requests get 16."""
@@ -325,7 +330,8 @@ class GroupCoordinator:
     # Inside
 
     def _new_group(self, name: str) -> CoordinatedGroup:
-        return self._add(Group(name, self._level), self._offsets.partition_for(name))
+        group = Group(name, self._level, self._initial_delay_ms)
+        return self._add(group, self._offsets.partition_for(name))
 
     def _add(
         self, group: Group, partition: int, actions: Actions | None = None

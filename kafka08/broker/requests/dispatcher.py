@@ -40,6 +40,7 @@ from kafka08.broker.requests.handlers import (
     metadata_0_9,
     offset_commit,
     offset_fetch,
+    offset_for_leader_epoch,
     offsets,
     produce,
     sasl_handshake,
@@ -74,6 +75,7 @@ from kafka08.protocol.list_groups import ListGroupsRequest
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
@@ -112,6 +114,7 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (ApiVersionsRequest, api_versions),
         (CreateTopicsRequest, create_topics),
         (DeleteTopicsRequest, delete_topics),
+        (OffsetForLeaderEpochRequest, offset_for_leader_epoch),
         (DescribeAclsRequest, acls),
         (CreateAclsRequest, acls),
         (DeleteAclsRequest, acls),

@@ -165,7 +165,6 @@ class KeysSince0_9(Config):
 
     group_initial_rebalance_delay_ms: int = key(
         0,
-        effect=False,
         since=V0_11_0,
         later={V0_11_0: {"default": 3000}},
         doc="How long the first rebalance of a new group waits for more members.",

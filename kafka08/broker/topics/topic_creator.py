@@ -75,12 +75,15 @@ class TopicCreator:
 
     def create_offsets_topic(self) -> None:
         """Create `__consumer_offsets`; an existing one is no error. It has as many replicas as
-        there are brokers, up to offsets.topic.replication.factor."""
-        live = len(self._store.live_broker_ids())
+        there are brokers, up to offsets.topic.replication.factor; from 0.11 on as many as that, and
+        AdminError while there are fewer brokers."""
+        replicas = self._config.offsets_topic_replication_factor
+        if self._config.level < Level.V0_11_0:
+            replicas = min(replicas, max(1, len(self._store.live_broker_ids())))
         self._create(
             OFFSETS_TOPIC,
             self._config.offsets_topic_num_partitions,
-            min(self._config.offsets_topic_replication_factor, max(1, live)),
+            replicas,
             {
                 "cleanup.policy": "compact",
                 "segment.bytes": str(self._config.offsets_topic_segment_bytes),

@@ -50,8 +50,14 @@ class Asked(Generic[T]):
 class GroupHarness:
     """Without `appends_at_once`, `appends` has the StoreGroups that have not ended."""
 
-    def __init__(self, level: Level = Level.V0_10_2, *, appends_at_once: bool = True) -> None:
-        self.group = Group("g", level)
+    def __init__(
+        self,
+        level: Level = Level.V0_10_2,
+        *,
+        appends_at_once: bool = True,
+        initial_delay_ms: float = 0,
+    ) -> None:
+        self.group = Group("g", level, initial_delay_ms)
         self.now = 0.0
         self.appends_at_once = appends_at_once
         self.appends: list[StoreGroup] = []

@@ -1,18 +1,23 @@
 """ConsumerMetadata: the leader of the group's partition of `__consumer_offsets`.
 
 Creates the topic if it is unknown. 15 with id -1, host "" and port -1 until that partition has a
-live leader. Source: kafka.server.KafkaApis 0.8.2.2, which after an unexpected error responds with
-correlation id 0; here the response has the request's id.
+live leader; from 0.11 on also while there are fewer brokers than the topic has replicas. Source:
+kafka.server.KafkaApis 0.8.2.2, which after an unexpected error responds with correlation id 0;
+here the response has the request's id.
 """
 
 from __future__ import annotations
 
+import logging
+
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
-from kafka08.errors import NO_ERROR, ConsumerCoordinatorNotAvailable
+from kafka08.errors import NO_ERROR, AdminError, ConsumerCoordinatorNotAvailable
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+
+logger = logging.getLogger(__name__)
 
 
 def handle(
@@ -24,7 +29,10 @@ def handle(
         return coordinator_of(broker, request.group)
 
     def create() -> Response:
-        broker.topics.create_offsets_topic()
+        try:
+            broker.topics.create_offsets_topic()
+        except AdminError as error:
+            logger.warning("Cannot create %s yet: %s", OFFSETS_TOPIC, error, extra=call.cause)
         return not_available()
 
     return call.run_in_greenlet("creation of the offsets topic", create)
