@@ -23,6 +23,8 @@ Offset = int | None
 OfBoth = tuple[Offset, Offset]
 """(ZooKeeper's offset, Kafka's)."""
 
+AT_ONCE: Final = 200
+"""Groups of which one snapshot is in memory."""
 NO_OFFSETS: Final = "no store has an offset of it; is that the group's name?"
 """Of a group without an offset and without a member, which is probably misspelt."""
 
@@ -160,21 +162,43 @@ def read_many(
     found = []
     for name in groups:
         group = snapshot.groups[name]
-        unknown = group.unknown_offsets or group.unknown_group
         # Whether one with an unreadable znode was committed is not known; `faults` names it.
         hidden = group.unreadable.keys() - group.kafka.keys() - set(also.get(name, ()))
         partitions = partition_facts(snapshot, group, also.get(name, ()))
         found.append(
-            GroupFacts(
-                name,
-                group.registered,
-                tuple(p for p in partitions if p.topic_partition not in hidden),
-                None if unknown is None else str(unknown),
-                faults=tuple(_faults(name, group)),
-                coordinated=group.coordinated,
-            )
+            _facts(name, group, tuple(p for p in partitions if p.topic_partition not in hidden))
         )
     return found
+
+
+def read_committed(
+    groups: Sequence[str], connections: Connections
+) -> Iterator[tuple[GroupFacts, list[TopicPartition]]]:
+    """The facts of many groups, in their order, each with its committed partitions alone, and which
+    others concern it: a thousand groups of a thousand partitions are a million facts."""
+    for first in range(0, len(groups), AT_ONCE):
+        some = groups[first : first + AT_ONCE]
+        snapshot = connections.read_groups(some)
+        for name in some:
+            group = snapshot.groups[name]
+            committed = group.zookeeper.keys() | group.kafka.keys()
+            others = group.concerned(snapshot.topics) - committed - group.unreadable.keys()
+            if group.unknown_offsets is not None:
+                others = set()  # it may have committed them
+            existing = sorted(others & snapshot.partitions.keys())
+            yield _facts(name, group, partition_facts(snapshot, group, of=committed)), existing
+
+
+def _facts(name: str, group: GroupState, partitions: tuple[PartitionFacts, ...]) -> GroupFacts:
+    unknown = group.unknown_offsets or group.unknown_group
+    return GroupFacts(
+        name,
+        group.registered,
+        partitions,
+        None if unknown is None else str(unknown),
+        faults=tuple(_faults(name, group)),
+        coordinated=group.coordinated,
+    )
 
 
 def with_coordinated(facts: GroupFacts, connections: Connections) -> GroupFacts:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kafka08.errors import KafkaError
     from kafka08.observe.group import PartitionFacts
     from kafka08.observe.lag import TopicLag
+    from kafka08.structs import TopicPartition
 
 COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
 COORDINATED = "that has a coordinator"
@@ -247,11 +248,12 @@ def export(
     both = form == "json" or store != "zookeeper"
     with connect() as connections:
         found, unlisted = exported(connections, groups, patterns, with_kafka=both)
-    unknown = {f.group: f.unknown_offsets if both else f.faults for f in found}
-    for f in found:
+    never_committed = {f.group: others for f, others in found}
+    unknown = {f.group: f.unknown_offsets if both else f.faults for f, _ in found}
+    for f, _ in found:
         if groups and f.is_empty:
             unknown[f.group] = (str(no_such_group(f.group, has_zookeeper=has_zookeeper)),)
-    facts = [f for f in found if not unknown[f.group]]
+    facts = [f for f, _ in found if not unknown[f.group]]
     lines = [line + "\n" for line in to_jvm_lines(facts, store)] if form == "jvm" else []
     text = "".join(lines) if form == "jvm" else to_json(facts)
     if output is None:
@@ -261,7 +263,7 @@ def export(
     count = sum(p.newest is not None for f in facts for p in f.partitions)
     say(f"Exported {counted(count, 'partition')} of {counted(len(facts), 'group')}")
     for f in facts:
-        if missing := [p.topic_partition for p in f.partitions if p.never_committed and p.exists]:
+        if missing := never_committed[f.group]:
             say(f"Never committed, not exported: {f.group}: {some_of(missing)}")
     unknown_groups = [f"{group}: {why}" for group, texts in unknown.items() for why in texts]
     for why in (*unlisted, *unknown_groups):
@@ -271,14 +273,13 @@ def export(
 
 def exported(
     connections: Connections, groups: Sequence[str], patterns: Sequence[str], *, with_kafka: bool
-) -> tuple[list[GroupFacts], tuple[str, ...]]:
-    """The groups meant, all if none is named; and which could not be listed, and why. `with_kafka`:
-    also those that only a coordinator knows."""
-    from kafka08.admin.group_offsets import GroupOffsets
+) -> tuple[list[tuple[GroupFacts, list[TopicPartition]]], tuple[str, ...]]:
+    """The groups meant, all if none is named, each with the partitions that it never committed; and
+    which could not be listed, and why. `with_kafka`: also those that only a coordinator knows."""
+    from kafka08.admin.group_facts import read_committed
     from kafka08.cli.group_view import note_zookeeper_is_not_read
-    from kafka08.migration.fleet import choose_groups, find_groups, read_groups
+    from kafka08.migration.fleet import choose_groups, find_groups
     from kafka08.observe.coordinator_reader import may_coordinate
-    from kafka08.rate_limiter import RateLimiter
 
     every = not groups and not patterns
     if not connections.has_zookeeper:
@@ -289,15 +290,14 @@ def exported(
             return [], (*listed.failed_requests, why)
         note_zookeeper_is_not_read(listed)
         names = known if every else choose_groups(groups, patterns, known, COORDINATED)
-        return [GroupOffsets(connections, name).facts() for name in names], listed.failed_requests
+        return list(read_committed(names, connections)), listed.failed_requests
     names = find_groups(connections, groups, patterns, every=every)
     unlisted: tuple[str, ...] = ()
     if every and with_kafka and may_coordinate(connections.store):
         listed = connections.groups.groups()
         names = list(dict.fromkeys([*names, *(group.name for group in listed.groups)]))
         unlisted = listed.failed_requests
-    batches = read_groups(connections, names, RateLimiter(None, connections.runtime))
-    return [facts for batch in batches for facts in batch], unlisted
+    return list(read_committed(names, connections)), unlisted
 
 
 @offsets.command("import", epilog=example("kafka08 offsets import offsets.txt --execute"))

@@ -259,12 +259,16 @@ NO_STATE = PartitionState(NO_LEADER, (), ())
 
 
 def partition_facts(
-    snapshot: ClusterView, group: GroupState, also: Collection[TopicPartition] = ()
+    snapshot: ClusterView,
+    group: GroupState,
+    also: Collection[TopicPartition] = (),
+    *,
+    of: Collection[TopicPartition] | None = None,
 ) -> tuple[PartitionFacts, ...]:
-    """One for each partition that concerns the group, in order."""
+    """One for each partition that concerns the group, or `of` these, in order."""
     zookeeper, kafka = group.zookeeper, group.kafka
     found = []
-    for tp in sorted(group.concerned(snapshot.topics, also)):
+    for tp in sorted(group.concerned(snapshot.topics, also) if of is None else of):
         partition = snapshot.partitions.get(tp, NO_STATE)
         found.append(
             PartitionFacts(

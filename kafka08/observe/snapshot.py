@@ -7,8 +7,9 @@ never left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kafka08.errors import KafkaError
@@ -148,8 +149,14 @@ def partitions_of(
     """
     found = set(known)
     for topic in {*topics, *(tp.topic for tp in found)}:
-        found.update(TopicPartition(topic, number) for number in assigned.get(topic, ()))
+        found.update(_named(topic, tuple(assigned.get(topic, ()))))
     return found
+
+
+@lru_cache(maxsize=1024)
+def _named(topic: str, numbers: tuple[int, ...]) -> tuple[TopicPartition, ...]:
+    """The partitions of a topic, which many groups read."""
+    return tuple(TopicPartition(topic, number) for number in numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +191,9 @@ class ClusterView:
     lags: Mapping[str, Mapping[TopicPartition, Lag]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        lags = {name: self._lags_of(group) for name, group in self.groups.items()}
-        object.__setattr__(self, "lags", lags)
+        object.__setattr__(self, "lags", Lags(self))
 
-    def _lags_of(self, group: GroupState) -> dict[TopicPartition, Lag]:
+    def lags_of(self, group: GroupState) -> dict[TopicPartition, Lag]:
         newest, partitions = group.newest(), self.partitions
         found = {}
         for tp in group.concerned(self.topics):
@@ -201,3 +207,24 @@ class ClusterView:
             else:
                 found[tp] = lag_between(at and at.offset, partition.start, partition.end)
         return found
+
+
+class Lags(Mapping[str, Mapping[TopicPartition, Lag]]):
+    """The lags of a view's groups, each worked out when it is first asked for: a thousand groups of
+    a thousand partitions have a million, which an export of offsets does not need."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._known: dict[str, dict[TopicPartition, Lag]] = {}
+
+    def __getitem__(self, name: str) -> Mapping[TopicPartition, Lag]:
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = self._view.lags_of(self._view.groups[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._view.groups)
+
+    def __len__(self) -> int:
+        return len(self._view.groups)
