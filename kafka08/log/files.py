@@ -9,13 +9,15 @@ decides what halts a broker.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kafka08.errors import FileRefused, StorageError
 from kafka08.runtime.disk import Disk, File, OpenMode, Syncable
+
+T = TypeVar("T")
 
 NOT_THE_DISK: Final = frozenset(
     {
@@ -67,6 +69,19 @@ def no_way_back() -> Iterator[None]:
         yield
     except FileRefused as error:
         raise StorageError(f"{error}, in the middle of a change of the log") from error
+
+
+def in_each(directories: Iterable[T], call: Callable[[T], object]) -> None:
+    """Call it with each directory. What the system refuses in one keeps it from no other: the
+    FileRefused comes at the end."""
+    refused: FileRefused | None = None
+    for directory in directories:
+        try:
+            call(directory)
+        except FileRefused as error:
+            refused = error
+    if refused is not None:
+        raise refused
 
 
 def open_file(disk: Disk, path: Path, mode: OpenMode) -> File:

@@ -23,7 +23,7 @@ from kafka08.log.background import Background, Inline
 from kafka08.log.cleaner_points import CleanerPoints
 from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
-from kafka08.log.files import storage_errors, sync_directory
+from kafka08.log.files import in_each, storage_errors, sync_directory
 from kafka08.log.log import DrawJitter, Log, no_jitter
 from kafka08.log.names import (
     deleted_directory,
@@ -357,7 +357,8 @@ class LogManager:
     def sync_deletions(self) -> None:
         """Wait until the deletions so far are on disk: a power failure cannot bring a log back.
         FileRefused: the next call syncs what this one has not."""
-        for directory in sorted(self.unsynced_deletions):
+
+        def sync(directory: Path) -> None:
             # Before the sync, during which there may be another deletion.
             self.unsynced_deletions.discard(directory)
             try:
@@ -365,6 +366,8 @@ class LogManager:
             except FileRefused:
                 self.unsynced_deletions.add(directory)
                 raise
+
+        in_each(sorted(self.unsynced_deletions), sync)
 
     def _renamed(self, removed: Log) -> Path | None:
         """The directory's new name; None if it is removed at once, as one whose new name would be
@@ -518,9 +521,12 @@ class LogManager:
         points: dict[Path, dict[TopicPartition, int]] = {path: {} for path in self.directories}
         for topic_partition, one in self.logs.items():
             points[one.log_directory][topic_partition] = one.recovery_point
-        for directory in self._directories:
+
+        def write(directory: LogDirectory) -> None:
             directory.recovery_points.write(points[directory.path])
             self._checkpointed[directory.path] = points[directory.path]
+
+        in_each(self._directories, write)
 
     def _open(self, path: Path, *, recovery_point: int = 0, clean_shutdown: bool = False) -> Log:
         topic_partition = parse_partition_directory(path)

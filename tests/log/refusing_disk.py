@@ -36,3 +36,8 @@ class RefusingDisk:
             return found(path, *others)
 
         return call
+
+
+def below(directory: Path) -> Callable[[Path], bool]:
+    """For `refuses`: everything in that directory."""
+    return lambda path: directory in path.parents

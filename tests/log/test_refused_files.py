@@ -16,7 +16,7 @@ from kafka08.log import LogConfig, LogManager
 from kafka08.log.files import NOT_THE_DISK, no_way_back, storage_errors
 from kafka08.structs import TopicPartition
 from tests.log.conftest import Deferred, ManualClock, a_set, all_values
-from tests.log.refusing_disk import RefusingDisk
+from tests.log.refusing_disk import RefusingDisk, below
 
 T0 = TopicPartition("t", 0)
 U1 = TopicPartition("u", 1)
@@ -134,6 +134,29 @@ def test_a_flush_whose_end_is_refused_is_repeated(
     assert 1 == manager.flush_dirty()
     background.flushes.pop().run()
     assert 2 == log.recovery_point
+    manager.shutdown()
+
+
+def test_a_refused_directory_keeps_no_other_from_its_checkpoints(
+    tmp_path: Path, disk: RefusingDisk, clock: ManualClock
+) -> None:
+    """The files of the others grew old, so that a crash cost more than it had to."""
+    directories = [tmp_path / "a", tmp_path / "b"]
+    manager = LogManager(directories, LogConfig(), clock=clock, disk=disk)
+    manager.load()
+    logs = [manager.get_or_create(TopicPartition("t", number)) for number in range(2)]
+    for log in logs:
+        log.append(a_set(b"x"))
+        log.flush()
+    assert directories == [log.log_directory for log in logs]
+    disk.number = errno.EACCES
+    for refused, other in (directories, directories[::-1]):
+        disk.refuses = below(refused)
+        with pytest.raises(FileRefused):
+            manager.checkpoint_recovery_points()
+        checkpoint = other / "recovery-point-offset-checkpoint"
+        assert checkpoint.read_text().endswith(f"t {directories.index(other)} 1\n")
+    disk.refuses = lambda _: False
     manager.shutdown()
 
 

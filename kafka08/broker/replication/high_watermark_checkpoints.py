@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kafka08.broker.replica.partition import Partition
 from kafka08.log.checkpoint import OffsetCheckpoint
+from kafka08.log.files import in_each
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
 from kafka08.runtime import BrokerRuntime
@@ -45,12 +46,14 @@ class HighWatermarkCheckpoints:
 
     def write(self, partitions: Iterable[Partition]) -> None:
         """Write the HW of every partition that has a log. Switches: the fsync may wait for other
-        writes to the disk."""
+        writes to the disk. FileRefused, when the others are written."""
         by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._files}
         for partition in partitions:
             if partition.log is not None:
                 by_directory[partition.log.log_directory][partition.topic_partition] = (
                     partition.high_watermark
                 )
-        for directory, high_watermarks in by_directory.items():
-            self._runtime.run_native(self._files[directory].write, high_watermarks)
+        in_each(
+            by_directory,
+            lambda one: self._runtime.run_native(self._files[one].write, by_directory[one]),
+        )
