@@ -83,8 +83,8 @@ OF_TEMPORARY: dict[str, str] = {
 
 
 def since_0_11(brokers: int) -> dict[str, str]:
-    """Keys of a cluster of that size, from level 0.11 on; `config` overrides them. Brokers create the
-    offsets topic with all of its replicas or not at all, and a new group waits for members."""
+    """Keys of a cluster of that size, from level 0.11 on; `config` overrides them. Brokers create
+    the offsets topic with all of its replicas or not at all, and a new group waits for members."""
     return {
         "offsets.topic.replication.factor": str(min(3, brokers)),
         "group.initial.rebalance.delay.ms": "0",
