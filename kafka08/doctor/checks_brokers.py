@@ -9,6 +9,7 @@ from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import BrokerFacts, Snapshot
+from kafka08.levels import Level
 from kafka08.listing import counted, some_of
 from kafka08.zk import paths
 
@@ -187,6 +188,20 @@ def _mixed_versions(snapshot: Snapshot) -> Iterator[Found]:
         )
 
 
+def _ahead(snapshot: Snapshot) -> Iterator[Found]:
+    """A broker of 0.10 that has pinned the protocol of its peers registers as an earlier one."""
+    readable = [b for b in snapshot.brokers.values() if b.registration is not None]
+    old = [b.broker_id for b in readable if b.registration and b.registration.level < Level.V0_9_0]
+    for broker in readable if old else ():
+        assert broker.registration is not None, "only such are readable"
+        if broker.registration.level > Level.V0_9_0:
+            yield Found(
+                name_of(broker),
+                f"speaks the protocol of {broker.registration.level} to broker "
+                f"{', '.join(map(str, old))} of 0.8, which cannot read it",
+            )
+
+
 def _no_controller(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.brokers and snapshot.view.controller is None:
         yield Found(
@@ -255,6 +270,9 @@ CHECKS: Final = (
             f"kafka08 topic describe {Z}", _stale_leaders),
     note("broker-versions-mixed", "the cluster is being upgraded: an upgrade that stops half way "
          "keeps the old protocol", f"kafka08 broker list {Z}", _mixed_versions),
+    problem("broker-protocol-ahead", "they fetch from it in vain: their replicas never get in sync",
+            "set inter.broker.protocol.version=0.8.2 and log.message.format.version=0.8.2 in its "
+            "server.properties, and restart it", _ahead),
     problem("controller-none", "no leader is elected when a broker fails, no topic is created",
             "restart one broker, if it stays so for longer than a minute", _no_controller),
     problem("controller-dead", "no leader is elected until its session ends",

@@ -10,10 +10,13 @@ import sys
 import warnings
 from collections.abc import Callable
 from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
 from kafka08.kernel.types import INTERFACE
+
+PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def load_native() -> ModuleType:
@@ -57,8 +60,23 @@ def why_not_native(forced: str, load: Callable[[], ModuleType] = load_native) ->
     try:
         native = load()
     except ImportError as error:
+        if (other := hidden_install()) is not None:
+            return (
+                f"this is the source in {PACKAGE.parent}, which hides the install in "
+                f"{other.parent} that has it; run Python in another folder, or as python -P"
+            )
         return f"{error}; install a wheel, or install again where there is a C compiler"
     return "" if native.INTERFACE == INTERFACE else _stale(native)
+
+
+def hidden_install() -> Path | None:
+    """Another kafka08 on sys.path, with a compiled kernel: Python was started in a checkout."""
+    for entry in sys.path:
+        found = Path(entry or ".", PACKAGE.name).resolve()
+        builds = (found / "kernel" / f"_native{suffix}" for suffix in EXTENSION_SUFFIXES)
+        if found != PACKAGE and any(build.is_file() for build in builds):
+            return found
+    return None
 
 
 def _stale(native: ModuleType) -> str:

@@ -205,6 +205,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "local-clock": lambda: cluster(now_ms=NOW - 2 * HOUR),
     "broker-misses-brokers": lambda: with_broker(1, known_brokers=frozenset({1, 2})),
     "broker-stale-leaders": lambda: with_broker(1, leaders={**LEADERS, T0: 2}),
+    "broker-protocol-ahead": lambda: with_broker(1, registration=at("kafka1", version=4)),
     "broker-versions-mixed": lambda: with_broker(1, registration=at("kafka1", version=2)),
     "controller-none": lambda: seen(controller=None),
     "controller-unreachable": lambda: with_broker(1, unreachable="connection refused"),

@@ -89,6 +89,9 @@ def faults() -> Mapping[str, Znodes]:
         "broker-same-address": {"/brokers/ids/3": broker(2)},
         "broker-left-behind": topic("v", (1, 9)),
         "broker-clock": {"/brokers/ids/1": broker(1, timestamp=ago(2 * HOUR))},
+        "broker-protocol-ahead": {
+            "/brokers/ids/1": broker(1, version=4, endpoints=["PLAINTEXT://127.0.0.1:1"])
+        },
         "broker-versions-mixed": {
             "/brokers/ids/1": broker(1, version=2, endpoints=["PLAINTEXT://127.0.0.1:1"])
         },

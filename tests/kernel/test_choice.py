@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
@@ -99,6 +100,19 @@ def test_the_reason_for_the_twin(forced: str, load: Callable[[], ModuleType], wh
     said = why_not_native(forced, load)
     assert why in said
     assert bool(said) == bool(why)
+
+
+def test_a_checkout_that_hides_an_install_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An install with a compiled kernel is elsewhere on the path: no compiler is missing then."""
+    build = tmp_path / "kafka08" / "kernel" / f"_native{EXTENSION_SUFFIXES[0]}"
+    build.parent.mkdir(parents=True)
+    build.touch()
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    said = why_not_native("", missing)
+    assert f"hides the install in {tmp_path} that has it" in said
+    assert "compiler" not in said
 
 
 @pytest.mark.parametrize("forced", ["python", ""])
