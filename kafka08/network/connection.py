@@ -186,6 +186,9 @@ class Connection(Closeable):
     def write(self, request: Request, *, has_response: bool = True) -> None:
         """Send `request`, connecting first if needed. `has_response`: False for a request without a
         response (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
+        if self._stream is None:
+            self.open()
+        self._session.check(request)
         correlation_id = self.take_correlation_id()
         frame = codec.encode_request(request, correlation_id, self.client_id)
         self.write_frame(

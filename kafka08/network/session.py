@@ -176,11 +176,17 @@ class Session:
 
     def request(self, request: Request) -> bytes:
         """The frame of a request, which is in flight from now on. ProtocolError for one that cannot
-        be encoded."""
+        be encoded, UnsupportedVersion for one that the broker would not take."""
+        self.check(request)
         correlation_id = self.take_correlation_id()
         frame = codec.encode_request(request, correlation_id, self.client_id)
         self.in_flight.append(InFlightRequest(type(request), request.version, correlation_id))
         return frame
+
+    def check(self, request: Request) -> None:
+        """UnsupportedVersion for a request on which the broker would close the connection."""
+        if self._asks_versions and not self.is_opening:
+            self.versions.check(request)
 
     def take_correlation_id(self) -> int:
         """The next correlation id, for a frame that the caller encodes."""

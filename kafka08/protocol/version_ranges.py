@@ -16,6 +16,10 @@ from kafka08.protocol.api_versions import ApiVersionRange
 from kafka08.protocol.types import Request
 
 NOT_SERVED: Final = (0, -1)
+PRODUCE: Final = 0
+FETCH: Final = 1
+FIRST_FETCH_OF_4_0: Final = 4
+FIRST_PRODUCE_OF_4_0: Final = 3
 
 
 class VersionRanges:
@@ -27,6 +31,11 @@ class VersionRanges:
         self._level = level if apis is None else None
         self._ranges = {api.key: (api.min_version, api.max_version) for api in apis or ()}
         """By API key; those of a level as they are asked for."""
+        if self._ranges.get(FETCH, NOT_SERVED)[0] >= FIRST_FETCH_OF_4_0:
+            # 4.0 lists Produce 0 for a client that would not start without it, and closes the
+            # connection that sends a version below 3.
+            lowest, highest = self._ranges.get(PRODUCE, NOT_SERVED)
+            self._ranges[PRODUCE] = (max(lowest, FIRST_PRODUCE_OF_4_0), highest)
 
     def highest(self, request: type[Request], low: int, high: int) -> int:
         """The highest version from `low` to `high` (the client's) that the broker serves.
@@ -35,12 +44,18 @@ class VersionRanges:
         first, last = self._range(api)
         version = min(high, last)
         if version < max(low, first):
+            speaks = f"version {low}" if low == high else f"versions {low} to {high}"
             serves = f"versions {first} to {last}" if last >= first else "no version"
             raise UnsupportedVersion(
-                f"{request.__name__}: this client speaks versions {low} to {high}, the broker "
-                f"serves {serves}"
+                f"{request.__name__}: this client speaks {speaks}, the broker serves {serves}"
             )
         return version
+
+    def check(self, request: Request) -> None:
+        """UnsupportedVersion for a request on which a broker that lists its versions would close
+        the connection."""
+        if self._level is None:
+            self.highest(type(request), request.version, request.version)
 
     def serves_beyond(self, request: type[Request], version: int) -> bool:
         """Whether the broker serves a later version."""

@@ -32,7 +32,7 @@ PAIR = b"\0alice\0alice-secret"
 TLS_HANDSHAKE = b"\x16"
 ALERT_OF_JVM = bytes.fromhex("15030300020250")
 """The response of a JVM to what is no TLS."""
-LISTED = [ApiVersionRange(18, 0, 0), ApiVersionRange(17, 0, 1), ApiVersionRange(36, 0, 0)]
+LISTED = [ApiVersionRange(key, 0, last) for key, last in ((3, 0), (17, 1), (18, 0), (36, 0))]
 
 
 def server_context(*, wants_certificate: bool = False) -> ssl.SSLContext:

@@ -10,10 +10,11 @@ from kafka08.protocol.api_versions import ApiVersionRange
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.join_group import JoinGroupRequest
 from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.served import SERVED, listed_ranges
 from kafka08.protocol.version_ranges import OF_0_8, OF_0_9, VersionRanges
 
-FETCH = 1
+PRODUCE, FETCH = 0, 1
 
 
 def test_the_highest_common_version_is_used() -> None:
@@ -47,3 +48,17 @@ def test_ranges_of_0_9_are_those_of_its_level() -> None:
         OF_0_9.highest(OffsetsRequest, 1, 1)
     listed = {one.key: one.max_version for one in listed_ranges(SERVED[Level.V0_9_0])}
     assert listed[FETCH] == 1
+
+
+def test_a_version_that_4_0_closes_on_is_not_used_although_it_is_listed() -> None:
+    """It lists Produce 0 to 13, and serves 3 to 13. An older broker serves what it lists."""
+    listed = [ApiVersionRange(PRODUCE, 0, 13)]
+    assert (
+        VersionRanges([*listed, ApiVersionRange(FETCH, 0, 17)]).highest(ProduceRequest, 0, 2) == 2
+    )
+    of_4_0 = VersionRanges([*listed, ApiVersionRange(FETCH, 4, 18)])
+    with pytest.raises(UnsupportedVersion, match="the broker serves versions 3 to 13"):
+        of_4_0.highest(ProduceRequest, 0, 2)
+    with pytest.raises(UnsupportedVersion, match="this client speaks version 0"):
+        of_4_0.check(FetchRequest(-1, 0, 0, []))
+    OF_0_9.check(FetchRequest(-1, 0, 0, [], version=3))  # it does not close
