@@ -6,6 +6,7 @@ Error codes, one for each resource: 17, 42. Source: kafka.server.AdminManager.de
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,14 @@ BROKER: Final = 4
 RESOURCE_TYPES: Final = {1: "ANY", TOPIC: "TOPIC", 3: "GROUP", BROKER: "BROKER"}
 """Number of a resource type → its name; any other is UNKNOWN (also in AlterConfigs)."""
 UNKNOWN_TYPE: Final = 0
+
+
+def unexpected_type(resource_types: Iterable[int]) -> str | None:
+    """The name of the first type that is neither a topic nor a broker; None if all are."""
+    for one in resource_types:
+        if one not in {TOPIC, BROKER}:
+            return RESOURCE_TYPES.get(one, "UNKNOWN")
+    return None
 
 
 def known_type(resource_type: int) -> int:

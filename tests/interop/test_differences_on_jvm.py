@@ -6,13 +6,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafka08.levels import NEWEST, Level
+from kafka08.levels import Level
 from tests.in_turn import check_each
-from tests.interop.differences import of_data, of_groups, of_offsets, of_topics, of_wire
+from tests.interop.differences import (
+    of_0_11,
+    of_data,
+    of_groups,
+    of_offsets,
+    of_topics,
+    of_wire,
+)
 from tests.interop.differences.pair import Pair, one_at_a_time, pair_of
 from tests.interop.differences.sequence import SEQUENCES
 
-MODULES = (of_wire, of_data, of_offsets, of_groups, of_topics)
+MODULES = (of_wire, of_data, of_offsets, of_groups, of_topics, of_0_11)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +30,7 @@ def pair_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Leve
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("level", [level for level in Level if level <= NEWEST], ids=str)
+@pytest.mark.parametrize("level", Level, ids=str)
 def test_both_answer_alike(pair_at: Callable[[Level], Pair], level: Level) -> None:
     """The same requests get the same bytes, or a closed connection, from both brokers; those that
     depart, as docs/compatibility.md says, really do. Departures come last, since what they leave

@@ -14,7 +14,7 @@ from kafka08.broker.topics.topic_config_texts import bucket, java_double
 from kafka08.config import LONG_MAX
 from kafka08.log.config import LogConfig
 from kafka08.protocol.describe_configs import DescribedConfig
-from kafka08.topic_config import KEYS_AT, TOPIC_KEYS, UNCLEAN_ELECTIONS
+from kafka08.topic_config import KEYS_AT, MESSAGE_FORMAT, TOPIC_KEYS, UNCLEAN_ELECTIONS
 
 LAST: Final = frozenset({"segment.ms", "segment.index.bytes"})
 """Keys behind the others of their bucket."""
@@ -41,6 +41,8 @@ def topic_entries(
         values["min.insync.replicas"] = config.least_in_sync
     if "retention.ms" not in overrides and found.retention_ms == LONG_MAX:
         values["retention.ms"] = -1
+    if MESSAGE_FORMAT not in overrides:
+        values[MESSAGE_FORMAT] = str(config.message_format)
     if UNCLEAN_ELECTIONS not in overrides:
         values[UNCLEAN_ELECTIONS] = config.unclean_leader_election_enable
     return [

@@ -30,10 +30,29 @@ from tests.interop.differences.frames import (
 )
 from tests.interop.differences.sequence import Sequence
 from tests.interop.differences.talk import Talk
-from tests.interop.jvm import POM, POM_0_9_0, POM_0_10_2, JvmBroker, guard, new_zookeeper
+from tests.interop.jvm import (
+    POM,
+    POM_0_9_0,
+    POM_0_10_2,
+    POM_0_11,
+    JvmBroker,
+    guard,
+    new_zookeeper,
+)
 from tests.waiting import until
 
-POMS = {Level.V0_8_2: POM, Level.V0_9_0: POM_0_9_0, Level.V0_10_2: POM_0_10_2}
+POMS = {
+    Level.V0_8_2: POM,
+    Level.V0_9_0: POM_0_9_0,
+    Level.V0_10_2: POM_0_10_2,
+    Level.V0_11_0: POM_0_11,
+}
+KEYS_SINCE_0_11 = {
+    "group.initial.rebalance.delay.ms": "0",
+    # Until our logs have record batches.
+    "inter.broker.protocol.version": "0.10.2",
+    "log.message.format.version": "0.10.2",
+}
 KEYS = {
     "host.name": "127.0.0.1",
     "offsets.topic.num.partitions": "1",
@@ -87,6 +106,8 @@ class Pair:
 
     def __init__(self, directory: Path, level: Level, zookeeper: EmbeddedZooKeeper) -> None:
         keys = KEYS | (KEYS_OF_GROUPS if level >= Level.V0_9_0 else {})
+        if level >= Level.V0_11_0:
+            keys = keys | KEYS_SINCE_0_11
         connect = zookeeper.connect_string
         self.level = level
         self.jvm = JvmBroker(directory, 1, f"{connect}/jvm", keys, pom=POMS[level])

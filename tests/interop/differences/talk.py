@@ -17,10 +17,12 @@ from typing import Any, Final, Self
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol import compression
+from kafka08.protocol.alter_configs import AlterConfigsRequest
 from kafka08.protocol.codec import decode_response, encode_response
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
+from kafka08.protocol.describe_configs import DescribeConfigsRequest
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.join_group import JoinGroupRequest
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
@@ -58,6 +60,8 @@ UNORDERED: Final[dict[int, type[Request]]] = {
     16: ListGroupsRequest,
     19: CreateTopicsRequest,
     20: DeleteTopicsRequest,
+    32: DescribeConfigsRequest,
+    33: AlterConfigsRequest,
 }
 """Key → its request, where a list of the JVM's response is in the order of a hash table."""
 FETCH: Final = FetchRequest

@@ -26,7 +26,7 @@ from kafka08.protocol.alter_configs import (
     AlteredResource,
     AlteredResourceResult,
 )
-from kafka08.protocol.describe_configs import BROKER, RESOURCE_TYPES, TOPIC, known_type
+from kafka08.protocol.describe_configs import BROKER, known_type, unexpected_type
 from kafka08.runtime.yielding import yielding_batches
 from kafka08.topic_name import fault_at
 from kafka08.zk import paths
@@ -39,6 +39,9 @@ def handle(broker: BrokerContext, request: AlterConfigsRequest, call: Call) -> N
 def alter(broker: BrokerContext, request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
     """Switches, and ends early if the client has left."""
     last = {(one.resource_type, one.resource_name): one for one in request.resources}
+    if unexpected := unexpected_type(kind for kind, _ in last):
+        text = f"Unexpected resource type {unexpected}"
+        return refuse(request, InvalidRequest.code, text)
     results = []
     for (wanted,) in yielding_batches(list(last.values()), broker.runtime, 1):
         if call.is_abandoned():
@@ -63,9 +66,6 @@ def alter_one(broker: BrokerContext, wanted: AlteredResource, *, validate_only: 
         raise InvalidRequest(
             "AlterConfigs is only supported for topics, but resource type is BROKER"
         )
-    if wanted.resource_type != TOPIC:
-        kind = RESOURCE_TYPES.get(wanted.resource_type, "UNKNOWN")
-        raise InvalidRequest(f"Unexpected resource type {kind}")
     pairs = [(entry.key, entry.value) for entry in wanted.configs]
     if any(value is None for _, value in pairs):
         raise NullValue(f"a value of topic {name} is null")
@@ -82,8 +82,10 @@ def alter_one(broker: BrokerContext, wanted: AlteredResource, *, validate_only: 
         broker.store.replace_topic_config(name, overrides)
 
 
-def refuse(request: AlterConfigsRequest, code: int) -> AlterConfigsResponse:
+def refuse(
+    request: AlterConfigsRequest, code: int, text: str | None = None
+) -> AlterConfigsResponse:
     last = {(one.resource_type, one.resource_name): one for one in request.resources}
     return AlterConfigsResponse(
-        0, [AlteredResourceResult(code, None, known_type(kind), name) for kind, name in last]
+        0, [AlteredResourceResult(code, text, known_type(kind), name) for kind, name in last]
     )

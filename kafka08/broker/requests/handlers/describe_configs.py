@@ -1,7 +1,8 @@
 """DescribeConfigs: topics from ZooKeeper, and the broker that gets the request.
 
 An unknown topic has the defaults, without an error. A resource that is named twice has the keys of
-the last one. Source: kafka.server.AdminManager.describeConfigs 0.11.0.2.
+the last one; one of another type makes all of them 42. Source:
+kafka.server.AdminManager.describeConfigs 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from kafka08.broker.requests.error_text import error_text
 from kafka08.broker.topics.config_entries import broker_entries, topic_entries
 from kafka08.errors import NO_ERROR, InvalidRequest, InvalidTopic, KafkaError, code_of
 from kafka08.protocol.describe_configs import (
-    BROKER,
-    RESOURCE_TYPES,
     TOPIC,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -21,6 +20,7 @@ from kafka08.protocol.describe_configs import (
     DescribedConfigs,
     DescribedResource,
     known_type,
+    unexpected_type,
 )
 from kafka08.runtime.yielding import yielding_batches
 from kafka08.topic_name import fault_at
@@ -35,6 +35,10 @@ def describe(
 ) -> DescribeConfigsResponse:
     """Switches, and ends early if the client has left."""
     last = {(one.resource_type, one.resource_name): one for one in request.resources}
+    for kind, name in last:
+        if unexpected := unexpected_type([kind]):
+            text = f"Unexpected resource type {unexpected} for resource {name}"
+            return refuse(request, InvalidRequest.code, error_text(InvalidRequest(text)))
     results = []
     for (wanted,) in yielding_batches(list(last.values()), broker.runtime, 1):
         if call.is_abandoned():
@@ -59,15 +63,12 @@ def entries_of(broker: BrokerContext, wanted: DescribedResource) -> list[Describ
         if fault := fault_at(name, broker.config.level):
             raise InvalidTopic(fault)
         return topic_entries(name, broker.store.topic_config(name), broker.config, names)
-    if wanted.resource_type == BROKER:
-        own = broker.config.broker_id
-        if not is_int(name):
-            raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
-        if int(name) != own:
-            raise InvalidRequest(f"Unexpected broker id, expected {own}, but received {int(name)}")
-        return broker_entries(broker.config, names)
-    kind = RESOURCE_TYPES.get(wanted.resource_type, "UNKNOWN")
-    raise InvalidRequest(f"Unexpected resource type {kind} for resource {name}")
+    own = broker.config.broker_id
+    if not is_int(name):
+        raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
+    if int(name) != own:
+        raise InvalidRequest(f"Unexpected broker id, expected {own}, but received {int(name)}")
+    return broker_entries(broker.config, names)
 
 
 def is_int(text: str) -> bool:
@@ -76,8 +77,10 @@ def is_int(text: str) -> bool:
     return len(digits) <= 10 and digits.isascii() and digits.isdigit()
 
 
-def refuse(request: DescribeConfigsRequest, code: int) -> DescribeConfigsResponse:
+def refuse(
+    request: DescribeConfigsRequest, code: int, text: str | None = None
+) -> DescribeConfigsResponse:
     last = {(one.resource_type, one.resource_name): one for one in request.resources}
     return DescribeConfigsResponse(
-        0, [DescribedConfigs(code, None, known_type(kind), name, []) for kind, name in last]
+        0, [DescribedConfigs(code, text, known_type(kind), name, []) for kind, name in last]
     )

@@ -1,0 +1,152 @@
+"""Requests of 0.11 that need no record batches: throttle times, configurations, access control."""
+
+from __future__ import annotations
+
+from kafka08.levels import Level
+from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.create_acls import AclCreation, CreateAclsRequest
+from kafka08.protocol.create_topics import CreateTopicsRequest, NewTopic, TopicConfigEntry
+from kafka08.protocol.delete_acls import AclFilter, DeleteAclsRequest
+from kafka08.protocol.delete_topics import DeleteTopicsRequest
+from kafka08.protocol.describe_acls import DescribeAclsRequest
+from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedResource
+from kafka08.protocol.describe_groups import DescribeGroupsRequest
+from kafka08.protocol.heartbeat import HeartbeatRequest
+from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest
+from kafka08.protocol.leave_group import LeaveGroupRequest
+from kafka08.protocol.list_groups import ListGroupsRequest
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
+from kafka08.protocol.offset_for_leader_epoch import (
+    OffsetForLeaderEpochPartition,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochTopic,
+)
+from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
+from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
+from kafka08.protocol.sync_group import SyncGroupRequest
+from kafka08.protocol.types import Request
+from tests.interop.differences.sequence import sequence
+from tests.interop.differences.talk import Talk
+
+SINCE = Level.V0_11_0
+
+
+def case(name: str, *requests: Request) -> None:
+    """Declares a sequence of these requests."""
+
+    @sequence(f"0.11, {name}", since=SINCE, until=SINCE)
+    def _(talk: Talk) -> None:
+        for request in requests:
+            talk.ask(encode_request(request, 7, "c"))
+
+
+def listed(time_ms: int, isolation: int, topic: str = "t") -> OffsetsRequest:
+    wanted = [OffsetsTopic(topic, [OffsetsPartition(0, time_ms, 1)])]
+    return OffsetsRequest(-1, wanted, isolation, version=2)
+
+
+def described(topic: str, *names: str) -> DescribeConfigsRequest:
+    return DescribeConfigsRequest([DescribedResource(TOPIC, topic, list(names) or None)])
+
+
+def altered(topic: str, *pairs: tuple[str, str | None], validates: bool = False) -> Request:
+    entries = [ConfigEntry(*pair) for pair in pairs]
+    return AlterConfigsRequest([AlteredResource(TOPIC, topic, entries)], validates)
+
+
+def created(name: str, partitions: int = 1, **configs: str | None) -> CreateTopicsRequest:
+    entries = [TopicConfigEntry(key.replace("_", "."), text) for key, text in configs.items()]
+    return CreateTopicsRequest([NewTopic(name, partitions, 1, [], entries)], 8000, version=2)
+
+
+case("metadata", MetadataRequest(["t"], version=3), MetadataRequest(["t", "old"], version=4))
+case(
+    "metadata of a topic that must not be created",
+    MetadataRequest(["unborn"], allow_auto_topic_creation=False, version=4),
+    MetadataRequest(["dead"], allow_auto_topic_creation=False, version=4),
+)
+case("ends of a log", *(listed(time, level) for time in (-1, -2, 0) for level in (0, 1)))
+case("ends of an unknown topic", listed(-1, 1, "nosuch"))
+case("sasl", SaslHandshakeRequest("PLAIN"))
+case(
+    "offsets of a group",
+    OffsetCommitRequest(
+        "g11", [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, "m")])], version=3
+    ),
+    OffsetFetchRequest("g11", [OffsetFetchTopic("t", [0, 1])], version=3),
+    OffsetFetchRequest("g11", None, version=3),
+)
+case(
+    "groups without members",
+    DescribeGroupsRequest(["nosuch"], version=1),
+    HeartbeatRequest("nosuch", 1, "m", version=1),
+    LeaveGroupRequest("nosuch", "m", version=1),
+    SyncGroupRequest("nosuch", 1, "m", [], version=1),
+    JoinGroupRequest("g12", 1, 1, "", "consumer", [JoinGroupProtocol("r", b"")], version=2),
+    JoinGroupRequest("", 9999, 9999, "", "consumer", [JoinGroupProtocol("r", b"")], version=2),
+)
+case("groups", ListGroupsRequest(version=1))
+case(
+    "topics",
+    created("made"),
+    created("made"),
+    created("bad name"),
+    created(""),
+    created("x" * 250),
+    created("made2", 0),
+    created("made3", retention_ms="abc"),
+    created("made4", retention_ms=None),
+    created("made5", no_such="1"),
+    DeleteTopicsRequest(["made", "nosuch"], 8000, version=1),
+)
+case(
+    "configurations of topics",
+    described("t"),
+    described("compacted"),
+    described("old", "message.format.version", "retention.ms"),
+    described("nosuch", "cleanup.policy"),
+    described("bad name"),
+    DescribeConfigsRequest([DescribedResource(0, "x", None), DescribedResource(4, "7", None)]),
+    DescribeConfigsRequest([DescribedResource(4, " 1", None), DescribedResource(4, "7", None)]),
+)
+case(
+    "configurations are replaced",
+    altered("narrow", ("max.message.bytes", "100"), ("retention.ms", "5000")),
+    described("narrow", "max.message.bytes", "retention.ms", "segment.ms"),
+    altered("narrow", ("max.message.bytes", "100")),
+    described("narrow", "max.message.bytes", "retention.ms"),
+    altered("narrow", ("retention.ms", "77"), validates=True),
+    described("narrow", "retention.ms"),
+    altered("narrow", ("cleanup.policy", "nonsense")),
+    altered("narrow", ("min.cleanable.dirty.ratio", "2")),
+    altered("narrow", ("no.such", "1")),
+    altered("narrow", ("retention.ms", None)),
+    altered("nosuch", ("retention.ms", "1")),
+    altered("bad name", ("retention.ms", "1")),
+)
+case(
+    "access control",
+    DescribeAclsRequest(1, None, None, None, 1, 1),
+    CreateAclsRequest([AclCreation(2, "t", "User:a", "*", 3, 3)] * 2),
+    CreateAclsRequest([]),
+    DeleteAclsRequest([AclFilter(2, "t", None, None, 3, 3)]),
+)
+case(
+    "epochs of a log without any",
+    OffsetForLeaderEpochRequest(
+        [
+            OffsetForLeaderEpochTopic("t", [OffsetForLeaderEpochPartition(0, epoch)])
+            for epoch in (0,)
+        ]
+    ),
+    OffsetForLeaderEpochRequest(
+        [OffsetForLeaderEpochTopic("nosuch", [OffsetForLeaderEpochPartition(0, 0)])]
+    ),
+)
