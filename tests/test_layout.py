@@ -49,9 +49,10 @@ COMMON = {
 CLIENT_SIDE = {"client", "protocol", "network.connection", "kernel"}
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "kernel": set(),
-    "protocol": {"kernel"},
-    "log": {"protocol", "kernel"},
+    "format": set(),
+    "kernel": {"format"},
+    "protocol": {"format", "kernel"},
+    "log": {"format", "protocol", "kernel"},
     "faults": {"protocol"},
     "network": {"protocol"},
     "runtime": {"zk"},

@@ -77,6 +77,7 @@ __all__ = [
     "convert",
     "copy_fetched",
     "crc32",
+    "crc32c",
     "distinct",
     "end_of_batch",
     "entries",

@@ -9,12 +9,22 @@ cdef struct Fields:
     int64_t key_length
     const uint8_t* value
     int64_t value_length
+    int32_t header_count  # of a record; a message has none
+    const uint8_t* headers
+    const uint8_t* headers_end
 
 
 cdef enum FieldsFault:
     FIELDS_SOUND
     FIELDS_MAGIC
     FIELDS_LENGTH
+    # Of records, with the reasons of kafka08/format/v2.py:
+    FIELDS_SHORT
+    FIELDS_RECORD_LENGTH
+    FIELDS_VARINT
+    FIELDS_HEADERS
+    FIELDS_REST
+    FIELDS_COUNT
 
 
 cdef FieldsFault read_fields(
@@ -25,6 +35,7 @@ cdef FieldsFault read_fields(
     cdef const uint8_t* end = entry + ENTRY_HEADER_BYTES + message_size
     if entry[MAGIC_POSITION] > 1:
         return FIELDS_MAGIC
+    fields.header_count = 0
     fields.timestamp_ms = NO_TIMESTAMP
     fields.timestamp_type = timestamp_type_of(entry)
     if entry[MAGIC_POSITION] == 1:
@@ -56,6 +67,8 @@ cdef FieldsFault read_fields(
 cdef str fields_reason(FieldsFault fault, const uint8_t* entry):
     if fault == FIELDS_MAGIC:
         return f"magic {entry[MAGIC_POSITION]} is not known"
+    if fault >= FIELDS_SHORT:
+        return (SHORT, LENGTH, VARINT, HEADERS, REST, COUNT)[<int>fault - FIELDS_SHORT]
     return "key or value extends beyond the message"
 
 

@@ -11,10 +11,11 @@ cdef class MessageAndMetadata:
     cdef readonly object value
     cdef readonly int64_t timestamp
     cdef readonly int timestamp_type
+    cdef tuple some_headers  # None: there are none
 
     def __init__(
         self, topic, int partition, int64_t offset, key, value, int64_t timestamp=NO_TIMESTAMP,
-        int timestamp_type=NO_TIMESTAMP_TYPE,
+        int timestamp_type=NO_TIMESTAMP_TYPE, tuple headers not None=(),
     ):
         self.topic = topic
         self.partition = partition
@@ -23,6 +24,7 @@ cdef class MessageAndMetadata:
         self.value = value
         self.timestamp = timestamp
         self.timestamp_type = timestamp_type
+        self.some_headers = headers or None
 
     @classmethod
     def __class_getitem__(cls, item):
@@ -31,6 +33,10 @@ cdef class MessageAndMetadata:
     @property
     def message(self):
         return self.value
+
+    @property
+    def headers(self):
+        return self.some_headers or ()
 
     def __eq__(self, other):
         if type(other) is not MessageAndMetadata:
@@ -47,6 +53,8 @@ cdef class MessageAndMetadata:
         time = ""
         if self.timestamp_type != NO_TIMESTAMP_TYPE:
             time = f", timestamp={self.timestamp}, timestamp_type={self.timestamp_type}"
+        if self.headers:
+            time += f", headers={self.headers!r}"
         return (
             f"MessageAndMetadata(topic={self.topic!r}, partition={self.partition}, "
             f"offset={self.offset}, key={self.key!r}, value={self.value!r}{time})"
@@ -56,7 +64,7 @@ cdef class MessageAndMetadata:
 cdef tuple message_fields(MessageAndMetadata message):
     return (
         message.topic, message.partition, message.offset, message.key, message.value,
-        message.timestamp, message.timestamp_type,
+        message.timestamp, message.timestamp_type, message.headers,
     )
 
 
@@ -67,6 +75,9 @@ cdef struct Frame:
     int64_t end_offset
     int64_t timestamp_ms
     int timestamp_type
+    bint has_records  # these: `left` are still to come, their times count from `first_ms`
+    int32_t left
+    int64_t first_ms
 
 
 cdef enum Step:
@@ -133,6 +144,7 @@ cdef class DeepWalk:
         frame.end_offset = end_offset
         frame.timestamp_ms = timestamp_ms
         frame.timestamp_type = timestamp_type
+        frame.has_records = False
         self.depth += 1
         return 0
 
@@ -150,6 +162,8 @@ cdef class DeepWalk:
         cdef Frame* frame = &self.frames[self.depth]
         cdef const uint8_t* entry
         cdef int64_t left
+        if frame.has_records:
+            return self.step_record(frame)
         while True:
             entry = <const uint8_t*>frame.view.buf + frame.position
             left = frame.view.len - frame.position
@@ -164,7 +178,13 @@ cdef class DeepWalk:
                 return STEP_BAD_SIZE
             if self.message_size > left - ENTRY_HEADER_BYTES:
                 return STEP_PARTIAL if self.depth else FRAME_END
-            if self.offset >= self.from_offset:
+            if unlikely(has_records(entry)) and not self.depth:
+                if is_too_small(entry, self.message_size):
+                    return STEP_BAD_SIZE
+                self.offset = last_offset_of(entry)
+                if self.offset >= self.from_offset:
+                    return self.step_batch(frame, entry)
+            elif self.offset >= self.from_offset:
                 break
             frame.position += ENTRY_HEADER_BYTES + self.message_size
         if self.verify_crc and not check_crc(
@@ -184,6 +204,67 @@ cdef class DeepWalk:
             self.next_offset = self.until_offset
             return UNTIL
         frame.position += ENTRY_HEADER_BYTES + self.message_size
+        if self.offset >= self.next_offset:
+            self.next_offset = after(self.offset)
+        return MESSAGE
+
+    @cython.final
+    cdef Step step_batch(self, Frame* frame, const uint8_t* entry) noexcept nogil:
+        # A batch of records: skip the marker of a transaction, else meet it as a wrapper.
+        cdef int64_t base_offset = load64(entry)
+        if self.verify_crc and not check_entry_crc(
+            entry, self.message_size, &self.stored_crc, &self.computed_crc
+        ):
+            return STEP_BAD_CRC
+        if codec_of(entry) > MAX_CODEC:
+            return STEP_BAD_CODEC
+        if base_offset >= self.until_offset:
+            self.next_offset = self.until_offset
+            return UNTIL
+        if entry[RECORDS_ATTRIBUTES + 1] & CONTROL_BIT:
+            frame.position += ENTRY_HEADER_BYTES + self.message_size
+            self.next_offset = max(self.next_offset, min(after(self.offset), self.until_offset))
+            return UNTIL
+        self.fields.timestamp_ms = timestamp_of(entry)
+        self.fields.timestamp_type = timestamp_type_of(entry)
+        self.fields.value = entry + RECORDS_HEAD_BYTES
+        self.fields.value_length = self.message_size + ENTRY_HEADER_BYTES - RECORDS_HEAD_BYTES
+        return WRAPPER
+
+    @cython.final
+    cdef Step step_record(self, Frame* frame) noexcept nogil:
+        # Like `step`, among the records of a batch.
+        cdef const uint8_t* data = <const uint8_t*>frame.view.buf
+        cdef int64_t offset_delta = 0
+        while True:
+            self.offset = frame.shift  # for errors
+            if frame.left < 0:
+                self.fields_fault = FIELDS_COUNT
+                return STEP_BAD_FIELDS
+            if frame.left == 0:
+                if frame.position == frame.view.len:
+                    return FRAME_END
+                self.fields_fault = FIELDS_REST
+                return STEP_BAD_FIELDS
+            self.fields_fault = read_record(
+                data + frame.position, data + frame.view.len, &self.message_size, &offset_delta,
+                &self.fields,
+            )
+            if self.fields_fault != FIELDS_SOUND:
+                return STEP_BAD_FIELDS
+            self.offset = add64(frame.shift, offset_delta)
+            if self.offset >= self.until_offset:
+                self.next_offset = self.until_offset
+                return UNTIL
+            frame.position += self.message_size
+            frame.left -= 1
+            if self.offset >= self.from_offset:
+                break
+        self.fields.timestamp_type = frame.timestamp_type
+        if frame.timestamp_type == LOG_APPEND_TIME:
+            self.fields.timestamp_ms = frame.timestamp_ms
+        else:
+            self.fields.timestamp_ms = add64(frame.first_ms, self.fields.timestamp_ms)
         if self.offset >= self.next_offset:
             self.next_offset = after(self.offset)
         return MESSAGE
@@ -236,7 +317,9 @@ cdef class DeepWalk:
         cdef int64_t shift = 0
         cdef int64_t timestamp_ms = self.fields.timestamp_ms
         cdef int timestamp_type = self.fields.timestamp_type
-        cdef int codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+        cdef bint is_batch = has_records(entry)
+        cdef int codec = codec_of(entry)
+        cdef int64_t end_offset = after(self.offset)
         cdef Py_ssize_t start
         if self.depth == 0 and timestamp_ms < self.min_timestamp_ms:
             frame.position += ENTRY_HEADER_BYTES + self.message_size
@@ -250,14 +333,21 @@ cdef class DeepWalk:
         try:
             value = memoryview(<object>frame.view.obj).cast("B")
             value = value[start:start + self.fields.value_length]
-            inner = self.decompressed(codec, value)
+            inner = self.decompressed(codec, value) if codec else value
         except ValueError as error:
             raise self.corrupt(f"cannot be decompressed: {error}") from error
         finally:
             self.busy = False
         if entry[MAGIC_POSITION] == 1:
             shift = self.shift_of(inner)
-        self.push(inner, shift, after(self.offset), timestamp_ms, timestamp_type)
+        if is_batch:
+            shift = load64(entry)
+            end_offset = min(end_offset, self.until_offset)
+        self.push(inner, shift, end_offset, timestamp_ms, timestamp_type)
+        if is_batch:
+            self.frames[self.depth].has_records = True
+            self.frames[self.depth].left = <int32_t>load32(entry + RECORDS_COUNT)
+            self.frames[self.depth].first_ms = load64(entry + RECORDS_FIRST_TIME)
         frame.position += ENTRY_HEADER_BYTES + self.message_size
         return 0
 
@@ -304,7 +394,7 @@ cdef class DeepWalk:
         if met == STEP_BAD_CRC:
             return self.corrupt(bad_crc(self.stored_crc, self.computed_crc))
         if met == STEP_BAD_CODEC:
-            return UnknownCodec(entry[ATTRIBUTES_POSITION] & CODEC_MASK)
+            return UnknownCodec(codec_of(entry))
         if met == STEP_BAD_FIELDS:
             return self.corrupt(fields_reason(self.fields_fault, entry))
         return self.corrupt("partial message inside a compressed set")
@@ -316,10 +406,6 @@ cdef class DeepWalk:
 
 cdef inline int64_t after(int64_t offset) noexcept nogil:
     return offset + 1 if offset < INT64_MAX else INT64_MAX
-
-
-cdef inline int64_t add64(int64_t a, int64_t b) noexcept nogil:
-    return <int64_t>(<uint64_t>a + <uint64_t>b)
 
 
 @cython.final
@@ -347,6 +433,8 @@ cdef class MessageIterator(DeepWalk):
         message.value = field_bytes(self.fields.value, self.fields.value_length)
         message.timestamp = self.fields.timestamp_ms
         message.timestamp_type = self.fields.timestamp_type
+        if unlikely(self.fields.header_count):
+            message.some_headers = headers_of(&self.fields)
         if self.key_decoder is not None and message.key is not None:
             message.key = decoded(self.key_decoder, message.key)
         if self.value_decoder is not None and message.value is not None:

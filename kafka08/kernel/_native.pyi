@@ -40,6 +40,7 @@ class SetSummary:
     max_timestamp_offset: int
 
 def crc32(data: Buffer, value: int = 0) -> int: ...
+def crc32c(data: Buffer, value: int = 0) -> int: ...
 def new_buffer(size: int) -> bytearray: ...
 def validate(data: Buffer, max_entry_bytes: int, verify_crc: bool = True) -> SetSummary: ...
 def validate_and_assign(
@@ -136,6 +137,7 @@ class MessageAndMetadata(Generic[K, V]):
     value: V | None
     timestamp: int
     timestamp_type: int
+    headers: tuple[tuple[str, bytes | None], ...]
     def __init__(
         self,
         topic: str,
@@ -145,6 +147,7 @@ class MessageAndMetadata(Generic[K, V]):
         value: V | None,
         timestamp: int = -1,
         timestamp_type: int = -1,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
     ) -> None: ...
     @property
     def message(self) -> V | None: ...

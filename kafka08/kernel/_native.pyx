@@ -2,8 +2,10 @@
 # cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """The compiled kernel: the functions of `_python.py`, where the docstrings are.
 
+_formats.pxi   what the head of an entry says, in each message format
 _sets.pxi      validation, numbering and recovery of sets, without decompression
 _entries.pxi   reads and builds single entries
+_records.pxi   reads the records of a batch (magic 2)
 _validation.pxi  a leader's rules for messages from 0.9 on; sets timestamps in place
 _conversion.pxi  converts messages between magic 0 and 1
 _messages.pxi  iterates over the messages of a set or a stream, and decompresses wrappers
@@ -50,6 +52,7 @@ from types import GenericAlias
 
 cimport cython
 
+from kafka08.format.v2 import COUNT, HEADERS, LENGTH, REST, SHORT, VARINT
 from kafka08.kernel.types import (
     DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, BadTimestamp, Columns, Converted, CorruptMessage,
     EntryTooLarge, RecoverResult, Retained, Run, ScanResult, UnknownCodec, Unpacker,
@@ -92,7 +95,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 33
+INTERFACE = 34
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -109,7 +112,7 @@ cdef enum:
     CODEC_MASK = 7
     MAX_CODEC = 3
     MAX_MAGIC = 1
-    OTHER_MAGIC_BIT = 4
+    OTHER_MAGIC_BIT = 128
     TIMESTAMP_POSITION = 18
     TIMESTAMP_BYTES = 8
     TIMESTAMP_END = 26
@@ -137,8 +140,10 @@ cdef enum:
 
 def select_crc32(name=None):
     """Select the fastest CRC-32 for this processor, or (for tests) the one with this name, or
-    "portable" if the processor does not support that. Returns the name of the selected one."""
+    "portable" if the processor does not support that. Returns the name of the selected one. With a
+    name, CRC-32C is computed by tables."""
     cdef bytes wanted
+    kafka08_crc32c_select(name is not None)
     if name is None:
         return kafka08_crc32_select(NULL).decode()
     wanted = name.encode()
@@ -171,6 +176,10 @@ cdef inline int64_t load64(const uint8_t* at) noexcept nogil:
     return <int64_t>((<uint64_t>load32(at) << 32) | load32(at + 4))
 
 
+cdef inline int64_t add64(int64_t a, int64_t b) noexcept nogil:
+    return <int64_t>(<uint64_t>a + <uint64_t>b)
+
+
 cdef inline void store32(uint8_t* at, uint32_t value) noexcept nogil:
     at[0] = <uint8_t>(value >> 24)
     at[1] = <uint8_t>(value >> 16)
@@ -183,8 +192,10 @@ cdef inline void store64(uint8_t* at, int64_t value) noexcept nogil:
     store32(at + 4, <uint32_t>value)
 
 
+include "_formats.pxi"
 include "_sets.pxi"
 include "_entries.pxi"
+include "_records.pxi"
 include "_validation.pxi"
 include "_conversion.pxi"
 include "_messages.pxi"

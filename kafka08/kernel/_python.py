@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka08.format.v2 import crc32c
 from kafka08.hashing import murmur2
 from kafka08.kernel._python_append import (
     IndexTail,

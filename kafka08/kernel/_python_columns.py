@@ -9,7 +9,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 
-from kafka08.kernel._python_messages import DeepWalk, Frame, Message, after
+from kafka08.format import Batch, Message, RecordFormat
+from kafka08.kernel._python_messages import DeepWalk, Frame, Records, after
 from kafka08.kernel._python_sets import (
     append_entry,
     check_base_offset,
@@ -29,12 +30,15 @@ from kafka08.kernel.types import (
 
 
 class FlatWalk(DeepWalk):
-    """A walk that opens no wrapper."""
+    """A walk that opens no wrapper and no batch of records."""
 
     def _unpack(
         self, view: memoryview, at: int, codec: int, offset: int, value: memoryview | None
     ) -> Frame:
         raise UnknownCodec(codec)
+
+    def _open(self, form: RecordFormat, view: memoryview, batch: Batch) -> Records:
+        raise UnknownCodec(batch.codec)
 
 
 class BinaryColumn:

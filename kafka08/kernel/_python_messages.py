@@ -7,13 +7,16 @@ org.apache.kafka.common.record.RecordsIterator 0.10.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 from threading import get_ident
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
+from kafka08.format import Batch, Message, RecordFormat, batch_at, format_of, impossible_size
+from kafka08.format.batch import Header
 from kafka08.kernel._python_sets import (
     MAX_OFFSET,
+    check_codec,
     check_crc,
     codec_of,
     fields,
@@ -48,10 +51,20 @@ class MessageAndMetadata(Generic[K, V]):
 
     `message` is `value` under its name in Kafka 0.8. `timestamp` is in milliseconds since 1970, -1
     if the message has none; `timestamp_type` is CREATE_TIME (0: set by the producer),
-    LOG_APPEND_TIME (1: by the broker) or NO_TIMESTAMP_TYPE (-1: a message of magic 0).
+    LOG_APPEND_TIME (1: by the broker) or NO_TIMESTAMP_TYPE (-1: a message of magic 0). `headers`
+    are (name, value) pairs, which records of 0.11 may have.
     """
 
-    __slots__ = ("key", "offset", "partition", "timestamp", "timestamp_type", "topic", "value")
+    __slots__ = (
+        "headers",
+        "key",
+        "offset",
+        "partition",
+        "timestamp",
+        "timestamp_type",
+        "topic",
+        "value",
+    )
 
     def __init__(
         self,
@@ -62,6 +75,7 @@ class MessageAndMetadata(Generic[K, V]):
         value: V | None,
         timestamp: int = NO_TIMESTAMP,
         timestamp_type: int = NO_TIMESTAMP_TYPE,
+        headers: tuple[Header, ...] = (),
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -70,12 +84,13 @@ class MessageAndMetadata(Generic[K, V]):
         self.value = value
         self.timestamp = timestamp
         self.timestamp_type = timestamp_type
+        self.headers = headers
 
     @property
     def message(self) -> V | None:
         return self.value
 
-    def _fields(self) -> tuple[str, int, int, Any, Any, int, int]:
+    def _fields(self) -> tuple[object, ...]:
         return (
             self.topic,
             self.partition,
@@ -84,6 +99,7 @@ class MessageAndMetadata(Generic[K, V]):
             self.value,
             self.timestamp,
             self.timestamp_type,
+            self.headers,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -101,6 +117,8 @@ class MessageAndMetadata(Generic[K, V]):
         time = ""
         if self.timestamp_type != NO_TIMESTAMP_TYPE:
             time = f", timestamp={self.timestamp}, timestamp_type={self.timestamp_type}"
+        if self.headers:
+            time += f", headers={self.headers!r}"
         return (
             f"MessageAndMetadata(topic={self.topic!r}, partition={self.partition}, "
             f"offset={self.offset}, key={self.key!r}, value={self.value!r}{time})"
@@ -136,14 +154,22 @@ class Frame:
         self.timestamp_type = timestamp_type
 
 
-class Message(NamedTuple):
-    """A message, with views of its bytes."""
+class Records:
+    """The messages of a batch that is being read. An error comes again with each call."""
 
-    offset: int
-    key: memoryview | None
-    value: memoryview | None
-    timestamp_ms: int
-    timestamp_type: int
+    def __init__(self, batch: Batch, messages: Iterator[Message]) -> None:
+        self.batch = batch
+        self._messages = messages
+        self._error: ValueError | None = None
+
+    def next(self) -> Message | None:
+        if self._error is not None:
+            raise self._error
+        try:
+            return next(self._messages, None)
+        except ValueError as error:
+            self._error = error
+            raise
 
 
 def after(offset: int) -> int:
@@ -179,15 +205,23 @@ class DeepWalk:
         self._min_timestamp_ms = min_timestamp_ms
         self._left_bytes = 0
         self._frames = [Frame(memoryview(data))]
+        self._records: Records | None = None
 
     def next(self) -> Message | None:
         """The next message; None at the end."""
         while self._frames and self.next_offset < self._until_offset:
+            if self._records is not None:
+                message = self._next_record(self._records)
+                if message is not None:
+                    return message
+                continue
             frame = self._frames[-1]
             size = self._next_size(frame)
             if not size:
                 self._frames.pop()
                 self.next_offset = max(self.next_offset, frame.end_offset)
+                continue
+            if len(self._frames) == 1 and self._step_batch(frame):
                 continue
             (stored_offset, _) = ENTRY_HEADER.unpack_from(frame.view, frame.position)
             message = self._step(frame, signed64(stored_offset + frame.shift), size)
@@ -214,6 +248,57 @@ class DeepWalk:
         if outermost:
             return 0
         raise self._corrupt(offset, "partial message inside a compressed set")
+
+    def _step_batch(self, frame: Frame) -> bool:
+        """Open or skip the next entry if it is a batch of records."""
+        form = format_of(frame.view[frame.position + MAGIC_POSITION])
+        if not isinstance(form, RecordFormat):
+            return False
+        batch = batch_at(frame.view, frame.position)
+        if batch is None:
+            raise impossible_size(frame.view, frame.position)
+        if batch.last_offset >= self._from_offset:
+            if self._verify_crc:
+                form.check_crc(frame.view, batch)
+            check_codec(batch)
+            if batch.base_offset >= self._until_offset:
+                self.next_offset = self._until_offset
+                return True
+            if batch.is_control:
+                self._end(batch)
+            elif not self._is_too_old(batch.max_timestamp_ms):
+                self._records = self._open(form, frame.view, batch)
+        frame.position = batch.end
+        return True
+
+    def _open(self, form: RecordFormat, view: memoryview, batch: Batch) -> Records:
+        def unpack(codec: int, value: memoryview) -> Buffer:
+            try:
+                return self._decompressed(codec, value)
+            except ValueError as error:
+                reason = f"cannot be decompressed: {error}"
+                raise self._corrupt(batch.last_offset, reason) from error
+
+        return Records(batch, form.records(view, batch, unpack))
+
+    def _next_record(self, records: Records) -> Message | None:
+        """The next message of a batch; None at its end, or if it is skipped."""
+        message = records.next()
+        if message is None:
+            self._records = None
+            self._end(records.batch)
+            return None
+        if message.offset >= self._until_offset:
+            self.next_offset = self._until_offset
+            return None
+        if message.offset < self._from_offset:
+            return None
+        self.next_offset = max(self.next_offset, after(message.offset))
+        return message
+
+    def _end(self, batch: Batch) -> None:
+        """The batch has no more messages."""
+        self.next_offset = max(self.next_offset, min(after(batch.last_offset), self._until_offset))
 
     def _step(self, frame: Frame, offset: int, size: int) -> Message | None:
         """Read one entry. Returns its message, or None if it was skipped or decompressed."""
@@ -338,6 +423,7 @@ class MessageIterator:
             value,
             found.timestamp_ms,
             found.timestamp_type,
+            found.headers,
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
 
+from kafka08.format import FORMATS, Batch, RecordFormat, batches, format_of
 from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
@@ -43,6 +44,8 @@ MESSAGE: Final = Struct(">Ibb")
 """crc, magic, attributes; the crc covers everything after itself."""
 OFFSET: Final = Struct(">q")
 CRC: Final = Struct(">I")
+MESSAGES: Final = FORMATS[0]
+"""Of magic 1 the CRC is the same."""
 MAX_OFFSET: Final = (1 << 63) - 1
 
 
@@ -62,14 +65,15 @@ class SetSummary:
 
     count          complete entries (a wrapper counts as one)
     size           their bytes, without a partial entry at the end
-    first_offset   of the first entry, -1 if there is none; the new offset if the set was numbered
+    first_offset   base offset of the first entry, -1 if there is none; the new one if the set was
+                   numbered
     last_offset    of the last entry, likewise
     codec          of the last compressed entry, 0 if none is compressed
     largest_entry  bytes of the largest entry, its header included
     monotonic      offsets increase, and none is negative
-    magics         bit 0: an entry has magic 0; bit 1: magic 1; OTHER_MAGIC_BIT: another
+    magics         bit 0: an entry has magic 0; bit 1: magic 1; …; OTHER_MAGIC_BIT: an unknown one
     max_timestamp_ms      the largest of the entries' own timestamps, -1 if there is none
-    max_timestamp_offset  offset of the first entry with this timestamp, -1 if there is none
+    max_timestamp_offset  last offset of the first entry with this timestamp, -1 if there is none
     """
 
     __slots__ = (
@@ -103,21 +107,20 @@ class SetSummary:
         self.max_timestamp_offset = -1
         self.monotonic = True
 
-    def add(self, view: memoryview, position: int, offset: int, size: int) -> None:
-        """Count the entry at `position`, which has `offset`."""
+    def add(self, batch: Batch) -> None:
+        """Count an entry."""
         if not self.count:
-            self.first_offset = offset
-        self.monotonic = self.monotonic and offset > self.last_offset
-        self.last_offset = offset
+            self.first_offset = batch.base_offset
+        self.monotonic = self.monotonic and batch.base_offset > self.last_offset
+        self.last_offset = batch.last_offset
         self.count += 1
-        self.size += size
-        self.largest_entry = max(self.largest_entry, size)
-        self.codec = (view[position + ATTRIBUTES_POSITION] & CODEC_MASK) or self.codec
-        magic = view[position + MAGIC_POSITION]
-        self.magics |= 1 << magic if magic <= MAX_MAGIC else OTHER_MAGIC_BIT
-        timestamp_ms = timestamp_of(view, position)
-        if timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms, self.max_timestamp_offset = timestamp_ms, offset
+        self.size += batch.size
+        self.largest_entry = max(self.largest_entry, batch.size)
+        self.codec = batch.codec or self.codec
+        self.magics |= 1 << batch.magic if batch.magic in FORMATS else OTHER_MAGIC_BIT
+        if batch.max_timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = batch.max_timestamp_ms
+            self.max_timestamp_offset = batch.last_offset
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)}" for name in sorted(self.__slots__))
@@ -150,7 +153,7 @@ def check_crc(view: memoryview, position: int, offset: int, size: int) -> None:
 
 
 def codec_of(view: memoryview, position: int) -> int:
-    """Codec of the entry at `position`; UnknownCodec if 0.8 has no such codec."""
+    """Codec of the message at `position`; UnknownCodec if 0.8 has no such codec."""
     codec = view[position + ATTRIBUTES_POSITION] & CODEC_MASK
     if codec > MAX_CODEC:
         raise UnknownCodec(codec)
@@ -182,7 +185,7 @@ def validate(data: Buffer, max_entry_bytes: int, verify_crc: bool = True) -> Set
 
     Raises for the first invalid entry: CorruptMessage (size below 14, CRC), EntryTooLarge (entry
     above `max_entry_bytes`; checked before the CRC), UnknownCodec. Does not check magic, other
-    attributes, key and value lengths, and the contents of wrappers.
+    attributes, key and value lengths, and the contents of wrappers and record batches.
     """
     return _check(memoryview(data), max_entry_bytes, None, verify_crc)
 
@@ -190,7 +193,8 @@ def validate(data: Buffer, max_entry_bytes: int, verify_crc: bool = True) -> Set
 def validate_and_assign(
     data: Buffer, base_offset: int, max_entry_bytes: int, verify_crc: bool = True
 ) -> SetSummary:
-    """`validate`, and number the entries from `base_offset` in the same pass.
+    """`validate` for a set of messages (magic 0 and 1), and number the entries from `base_offset`
+    in the same pass. An entry of another magic is taken for a message.
 
     If the summary's codec is not 0, offsets in `data` and in the summary are meaningless: the
     caller must decompress the set and number its messages. Offsets in `data` are meaningless after
@@ -206,17 +210,35 @@ def _check(
     view: memoryview, max_entry_bytes: int, base_offset: int | None, verify_crc: bool
 ) -> SetSummary:
     summary = SetSummary()
-    for position, offset, size in walk(view):
-        if size > max_entry_bytes:
-            raise EntryTooLarge(position, size, max_entry_bytes)
+    are_messages = base_offset is not None
+    for batch in message_batches(view) if are_messages else batches(view):
+        if batch.size > max_entry_bytes:
+            raise EntryTooLarge(batch.position, batch.size, max_entry_bytes)
         if verify_crc:
-            check_crc(view, position, offset, size)
-        codec_of(view, position)
+            (MESSAGES if are_messages else format_of(batch.magic)).check_crc(view, batch)
+        check_codec(batch)
         if base_offset is not None:
-            offset = base_offset + summary.count
-            OFFSET.pack_into(view, position, offset)
-        summary.add(view, position, offset, size)
+            batch = numbered(view, batch, base_offset + summary.count)
+        summary.add(batch)
     return summary
+
+
+def message_batches(view: memoryview) -> Iterator[Batch]:
+    """The complete entries of a set of messages: one of an unknown magic is taken for magic 0."""
+    for position, _, _ in walk(view):
+        yield FORMATS[int(view[position + MAGIC_POSITION] == 1)].batch(view, position)
+
+
+def check_codec(batch: Batch) -> None:
+    """UnknownCodec if 0.8 has no such codec."""
+    if batch.codec > MAX_CODEC:
+        raise UnknownCodec(batch.codec)
+
+
+def numbered(view: memoryview, message: Batch, offset: int) -> Batch:
+    """An entry of magic 0 or 1 with a new offset, which is written."""
+    OFFSET.pack_into(view, message.position, offset)
+    return message._replace(base_offset=offset, last_offset=offset)
 
 
 def writable(data: Buffer) -> memoryview:
@@ -251,19 +273,19 @@ def recover(
     last_offset = -1
     error: CorruptMessage | None = None
     try:
-        for position, offset, size in walk(view):
-            check_crc(view, position, offset, size)
-            timestamp_ms = timestamp_of(view, position)
-            if timestamp_ms > max_timestamp_ms:
-                max_timestamp_ms, max_timestamp_offset = timestamp_ms, offset
+        for batch in batches(view):
+            format_of(batch.magic).check_crc(view, batch)
+            if batch.max_timestamp_ms > max_timestamp_ms:
+                max_timestamp_ms = batch.max_timestamp_ms
+                max_timestamp_offset = batch.last_offset
             if since_last_index > index_interval:
-                codec = view[position + ATTRIBUTES_POSITION] & CODEC_MASK
-                points.append((position, offset, codec))
+                codec = 0 if has_records(batch) else batch.codec
+                points.append((batch.position, batch.base_offset, codec))
                 time_points.append((max_timestamp_ms, max_timestamp_offset))
                 since_last_index = 0
-            since_last_index += size
-            valid_bytes += size
-            last_offset = offset
+            since_last_index += batch.size
+            valid_bytes += batch.size
+            last_offset = batch.last_offset
             count += 1
     except CorruptMessage as found:
         error = found
@@ -281,20 +303,24 @@ def recover(
 
 
 def runs(data: Buffer) -> list[Run]:
-    """The set's complete entries as runs: one for consecutive plain entries, one for each wrapper.
+    """The set's complete entries as runs: one for consecutive plain messages, one for each wrapper
+    and each record batch.
 
-    CorruptMessage on a size below 14, UnknownCodec. Does not verify CRCs.
+    CorruptMessage on an impossible size, UnknownCodec. Does not verify CRCs.
     """
-    view = memoryview(data)
     found: list[Run] = []
-    for position, _, size in walk(view):
-        codec = codec_of(view, position)
-        end = position + size
-        if found and not codec and not found[-1].codec:
-            found[-1] = Run(found[-1].start, end, 0)
-        else:
-            found.append(Run(position, end, codec))
+    for batch in batches(data):
+        check_codec(batch)
+        run = Run(batch.position, batch.end, batch.codec, has_records(batch))
+        if found and not any((run.codec, run.has_records, *found[-1][2:])):
+            run = run._replace(start=found.pop().start)
+        found.append(run)
     return found
+
+
+def has_records(batch: Batch) -> bool:
+    """Whether the entry is a batch of records, not a message or a wrapper."""
+    return isinstance(format_of(batch.magic), RecordFormat)
 
 
 class MessageAndOffset:

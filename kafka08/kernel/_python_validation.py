@@ -9,11 +9,13 @@ import zlib
 
 from kafka08.kernel._python_sets import (
     CRC,
+    MESSAGES,
     OFFSET,
     SetSummary,
     check_base_offset,
-    check_crc,
-    codec_of,
+    check_codec,
+    message_batches,
+    numbered,
     timestamp_of,
     timestamp_type_of,
     walk,
@@ -22,7 +24,6 @@ from kafka08.kernel._python_sets import (
 from kafka08.kernel.types import (
     ANY_DIFFERENCE_MS,
     ATTRIBUTES_POSITION,
-    CODEC_MASK,
     CRC_END,
     ENTRY_HEADER_BYTES,
     LENGTH,
@@ -57,17 +58,17 @@ def validate_and_stamp(
     summary = SetSummary()
     refused: ValueError | None = None
     in_place = True
-    for position, offset, size in walk(view):
+    for batch in message_batches(view):
+        position, offset, size = batch.position, batch.last_offset, batch.size
         if size > max_entry_bytes:
             raise EntryTooLarge(position, size, max_entry_bytes)
-        check_crc(view, position, offset, size)
-        is_plain = not codec_of(view, position)
-        in_place = in_place and is_plain and view[position + MAGIC_POSITION] == rules.magic
+        MESSAGES.check_crc(view, batch)
+        check_codec(batch)
+        in_place = in_place and not batch.codec and batch.magic == rules.magic
         if in_place:
             refused = refused or _refusal(view, position, offset, size, rules, now_ms)
-            offset = base_offset + summary.count
-            OFFSET.pack_into(view, position, offset)
-        summary.add(view, position, offset, size)
+            batch = numbered(view, batch, base_offset + summary.count)
+        summary.add(batch)
     if in_place and refused is not None:
         raise refused
     if in_place and rules.log_append_time and rules.magic:
@@ -111,22 +112,23 @@ def check_messages(
     """
     view = memoryview(data)
     summary = SetSummary()
-    for position, offset, size in walk(view):
-        magic = view[position + MAGIC_POSITION]
+    for batch in message_batches(view):
+        position, offset, size = batch.position, batch.last_offset, batch.size
+        magic = batch.magic
         if magic > MAX_MAGIC:
             raise CorruptMessage(position, offset, f"magic {magic} is not known")
         if wrapper_magic not in (-1, magic):
             reason = f"magic {magic} inside a compressed message of magic {wrapper_magic}"
             raise CorruptMessage(position, offset, reason)
-        if view[position + ATTRIBUTES_POSITION] & CODEC_MASK:
+        if batch.codec:
             raise CorruptMessage(position, offset, "compressed message inside a compressed one")
         check_key(view, position, offset, size, rules)
         if check_unstamped or (magic and rules.magic):
             check_time(view, position, rules, now_ms)
             if wrapper_magic == -1:
                 check_type(view, position)
-        check_crc(view, position, offset, size)
-        summary.add(view, position, offset, size)
+        MESSAGES.check_crc(view, batch)
+        summary.add(batch)
     return summary
 
 

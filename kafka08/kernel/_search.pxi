@@ -11,7 +11,7 @@ cdef struct Search:
 cdef bint search(
     const uint8_t* data, Py_ssize_t size, int64_t target_offset, Search* found
 ) noexcept nogil:
-    # False at an entry of impossible size, which is `found`.
+    # False at an entry of impossible size, which is `found`. `offset` is the entry's base offset.
     cdef const uint8_t* entry
     cdef int64_t message_size
     found.found = False
@@ -25,6 +25,16 @@ cdef bint search(
         message_size = <int32_t>load32(entry + 8)
         if message_size < MIN_MESSAGE_BYTES:
             return False
+        if size - found.position <= MAGIC_POSITION:
+            break
+        if unlikely(has_records(entry)):
+            if size - found.position < RECORDS_HEAD_BYTES:
+                break  # its last offset lies behind the data
+            if is_too_small(entry, message_size):
+                return False
+            if last_offset_of(entry) >= target_offset:
+                found.found = True
+                return True
         found.position += ENTRY_HEADER_BYTES + message_size
     found.offset = -1
     return True
@@ -62,6 +72,8 @@ def find_position(SegmentTail tail not None, int64_t position, int64_t target_of
         position += found.position
         if found.found:
             return position
+        if not found.position:
+            return -1  # the last entry is not whole
     return -1
 
 
@@ -94,11 +106,13 @@ def scan_timestamp(data, int64_t target_ms):
     try:
         while view.len - position >= TIMESTAMP_END:
             entry = <const uint8_t*>view.buf + position
+            if has_records(entry) and view.len - position < RECORDS_HEAD_BYTES:
+                break
             message_size = <int32_t>load32(entry + 8)
-            if message_size < MIN_MESSAGE_BYTES:
+            if message_size < MIN_MESSAGE_BYTES or is_too_small(entry, message_size):
                 raise impossible_size(entry, position)
             if timestamp_of(entry) >= target_ms:
-                return ScanResult(True, position, load64(entry))
+                return ScanResult(True, position, last_offset_of(entry))
             position += ENTRY_HEADER_BYTES + message_size
     finally:
         PyBuffer_Release(&view)

@@ -36,14 +36,6 @@ cdef struct Walk:
     uint32_t computed_crc
 
 
-cdef inline bint check_crc(
-    const uint8_t* entry, int64_t message_size, uint32_t* stored, uint32_t* computed
-) noexcept nogil:
-    stored[0] = load32(entry + ENTRY_HEADER_BYTES)
-    computed[0] = kafka08_crc32(0, entry + CRC_END, message_size - 4)
-    return stored[0] == computed[0]
-
-
 cdef inline void begin_walk(Walk* walk) noexcept nogil:
     memset(walk, 0, sizeof(Walk))
     walk.first_offset = walk.last_offset = -1
@@ -52,53 +44,43 @@ cdef inline void begin_walk(Walk* walk) noexcept nogil:
     walk.monotonic = True
 
 
-cdef inline int64_t timestamp_of(const uint8_t* entry) noexcept nogil:
-    # Even MIN_MESSAGE_BYTES have room for it.
-    return load64(entry + TIMESTAMP_POSITION) if entry[MAGIC_POSITION] == 1 else NO_TIMESTAMP
+cdef inline void note_timestamp(int64_t timestamp_ms, int64_t offset, Walk* walk) noexcept nogil:
+    # `offset` is the last of its entry.
+    if timestamp_ms > walk.max_timestamp_ms:
+        walk.max_timestamp_ms = timestamp_ms
+        walk.max_timestamp_offset = offset
 
 
-cdef inline int timestamp_type_of(const uint8_t* entry) noexcept nogil:
-    if entry[MAGIC_POSITION] != 1:
-        return NO_TIMESTAMP_TYPE
-    return (entry[ATTRIBUTES_POSITION] & TIMESTAMP_TYPE_BIT) != 0
-
-
-cdef inline void note_timestamp(const uint8_t* entry, int64_t offset, Walk* walk) noexcept nogil:
-    cdef int64_t timestamp_ms
-    if entry[MAGIC_POSITION] == 1:
-        timestamp_ms = load64(entry + TIMESTAMP_POSITION)
-        if timestamp_ms > walk.max_timestamp_ms:
-            walk.max_timestamp_ms = timestamp_ms
-            walk.max_timestamp_offset = offset
-
-
-cdef bint note_special(const uint8_t* entry, int64_t offset, Walk* walk) noexcept nogil:
-    # Count a wrapper, or an entry of another magic than 0; False: unknown codec.
-    cdef int codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+cdef bint note_special(
+    const uint8_t* entry, int codec, int64_t last_offset, int64_t timestamp_ms, Walk* walk
+) noexcept nogil:
+    # Count a compressed entry, or one of another magic than 0; False: unknown codec.
+    cdef int magic = entry[MAGIC_POSITION]
     if codec:
         walk.codec = codec
         if codec > MAX_CODEC:
             return False
-    if entry[MAGIC_POSITION]:
+    if magic:
         walk.newer += 1
-        walk.magics |= 2 if entry[MAGIC_POSITION] == 1 else OTHER_MAGIC_BIT
-        note_timestamp(entry, offset, walk)
+        walk.magics |= 1 << magic if magic <= RECORDS_MAGIC else OTHER_MAGIC_BIT
+        note_timestamp(timestamp_ms, last_offset, walk)
     return True
 
 
 cdef inline Fault note_entry(
-    const uint8_t* entry, int64_t offset, int64_t message_size, Walk* walk
+    const uint8_t* entry, int codec, int64_t base_offset, int64_t last_offset,
+    int64_t timestamp_ms, int64_t message_size, Walk* walk,
 ) noexcept nogil:
-    # Count an entry of this offset, unless its codec is unknown. Most are plain and of magic 0, which
-    # costs one branch.
-    if unlikely(entry[MAGIC_POSITION] | (entry[ATTRIBUTES_POSITION] & CODEC_MASK)):
-        if not note_special(entry, offset, walk):
+    # Count an entry, unless its codec is unknown. Most are plain and of magic 0, which costs one
+    # branch.
+    if unlikely(entry[MAGIC_POSITION] | codec):
+        if not note_special(entry, codec, last_offset, timestamp_ms, walk):
             return BAD_CODEC
     if not walk.count:
-        walk.first_offset = offset
-    if offset <= walk.last_offset:
+        walk.first_offset = base_offset
+    if base_offset <= walk.last_offset:
         walk.monotonic = False
-    walk.last_offset = offset
+    walk.last_offset = last_offset
     walk.count += 1
     message_size += ENTRY_HEADER_BYTES
     if message_size > walk.largest_entry:
@@ -107,11 +89,22 @@ cdef inline Fault note_entry(
     return SOUND
 
 
+cdef inline Fault note_message(
+    const uint8_t* entry, int64_t offset, int64_t message_size, Walk* walk
+) noexcept nogil:
+    # Count an entry that is taken for a message, whatever its magic.
+    return note_entry(
+        entry, entry[ATTRIBUTES_POSITION] & CODEC_MASK, offset, offset, message_timestamp(entry),
+        message_size, walk,
+    )
+
+
 cdef void walk_set(
     uint8_t* data, Py_ssize_t size, int64_t max_entry_bytes, bint verify_crc, int64_t base_offset,
     Walk* walk,
 ) noexcept nogil:
-    # Check the entries of a set, and number them unless base_offset is negative.
+    # Check the entries of a set; or, unless base_offset is negative, the messages of a set, and number
+    # them.
     cdef uint8_t* entry = data
     cdef uint8_t* end = data + size
     cdef int64_t offset, message_size
@@ -124,6 +117,12 @@ cdef void walk_set(
             return
         if message_size > end - entry - ENTRY_HEADER_BYTES:
             return
+        if unlikely(has_records(entry)) and base_offset < 0:
+            walk.fault = walk_records(entry, message_size, max_entry_bytes, verify_crc, walk)
+            if walk.fault != SOUND:
+                return
+            entry += ENTRY_HEADER_BYTES + message_size
+            continue
         if message_size + ENTRY_HEADER_BYTES > max_entry_bytes:
             walk.fault = OVERSIZE
             return
@@ -135,10 +134,28 @@ cdef void walk_set(
         if base_offset >= 0:
             offset = base_offset + walk.count
             store64(entry, offset)
-        if unlikely(note_entry(entry, offset, message_size, walk) != SOUND):
+        if unlikely(note_message(entry, offset, message_size, walk) != SOUND):
             walk.fault = BAD_CODEC
             return
         entry += ENTRY_HEADER_BYTES + message_size
+
+
+cdef Fault walk_records(
+    const uint8_t* entry, int64_t message_size, int64_t max_entry_bytes, bint verify_crc, Walk* walk
+) noexcept nogil:
+    # Check and count one batch of records.
+    if is_too_small(entry, message_size):
+        return BAD_SIZE
+    if message_size + ENTRY_HEADER_BYTES > max_entry_bytes:
+        return OVERSIZE
+    walk.offset = last_offset_of(entry)
+    if verify_crc and not check_entry_crc(
+        entry, message_size, &walk.stored_crc, &walk.computed_crc
+    ):
+        return BAD_CRC
+    return note_entry(
+        entry, codec_of(entry), load64(entry), walk.offset, timestamp_of(entry), message_size, walk
+    )
 
 
 cdef object walk_error(Walk* walk, int64_t limit):
@@ -272,7 +289,7 @@ cdef bint add_point(Recovery* state, const uint8_t* entry, const Walk* walk) noe
         state.points = <IndexPoint*>grown
         state.point_room = room
     state.points[state.point_count] = IndexPoint(
-        walk.size, walk.offset, entry[ATTRIBUTES_POSITION] & CODEC_MASK,
+        walk.size, load64(entry), 0 if has_records(entry) else codec_of(entry),
         walk.max_timestamp_ms, walk.max_timestamp_offset,
     )
     state.point_count += 1
@@ -295,10 +312,14 @@ cdef bint recover_set(
             return True
         if message_size > size - walk.size - ENTRY_HEADER_BYTES:
             return True
-        if not check_crc(entry, message_size, &walk.stored_crc, &walk.computed_crc):
+        if is_too_small(entry, message_size):
+            walk.fault = BAD_SIZE
+            return True
+        walk.offset = last_offset_of(entry)
+        if not check_entry_crc(entry, message_size, &walk.stored_crc, &walk.computed_crc):
             walk.fault = BAD_CRC
             return True
-        note_timestamp(entry, walk.offset, walk)
+        note_timestamp(timestamp_of(entry), walk.offset, walk)
         if state.since_last_index > state.index_interval:
             if not add_point(state, entry, walk):
                 return False
@@ -359,24 +380,27 @@ def runs(data):
             entry = <const uint8_t*>view.buf + position
             message_size = <int32_t>load32(entry + 8)
             if message_size < MIN_MESSAGE_BYTES:
-                raise CorruptMessage(
-                    position, load64(entry), f"message with corrupt size {message_size}"
-                )
+                raise impossible_size(entry, position)
             if message_size > view.len - position - ENTRY_HEADER_BYTES:
                 break
-            codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
+            if is_too_small(entry, message_size):
+                raise impossible_size(entry, position)
+            codec = codec_of(entry)
             if codec > MAX_CODEC:
                 raise UnknownCodec(codec)
-            if codec:
+            if codec or has_records(entry):
                 if plain_start >= 0:
-                    found.append(Run(plain_start, position, 0))
+                    found.append(Run(plain_start, position, 0, False))
                     plain_start = -1
-                found.append(Run(position, position + ENTRY_HEADER_BYTES + message_size, codec))
+                found.append(Run(
+                    position, position + ENTRY_HEADER_BYTES + message_size, codec,
+                    <bint>has_records(entry),
+                ))
             elif plain_start < 0:
                 plain_start = position
             position += ENTRY_HEADER_BYTES + message_size
         if plain_start >= 0:
-            found.append(Run(plain_start, position, 0))
+            found.append(Run(plain_start, position, 0, False))
     finally:
         PyBuffer_Release(&view)
     return found

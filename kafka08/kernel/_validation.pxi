@@ -44,7 +44,7 @@ cdef inline Fault check_time(const uint8_t* entry, const RuleSet* rules) noexcep
     cdef uint64_t difference
     if rules.log_append_time or rules.max_difference_ms == INT64_MAX:
         return SOUND
-    timestamp_ms = timestamp_of(entry)
+    timestamp_ms = message_timestamp(entry)
     if timestamp_ms >= rules.now_ms:
         difference = <uint64_t>timestamp_ms - <uint64_t>rules.now_ms
     else:
@@ -55,7 +55,7 @@ cdef inline Fault check_time(const uint8_t* entry, const RuleSet* rules) noexcep
 
 
 cdef inline Fault check_type(const uint8_t* entry) noexcept nogil:
-    return BAD_TIME_TYPE if timestamp_type_of(entry) == LOG_APPEND_TIME else SOUND
+    return BAD_TIME_TYPE if entry[MAGIC_POSITION] == 1 and timestamp_type_of(entry) else SOUND
 
 
 cdef inline Fault check_rules(
@@ -76,7 +76,7 @@ cdef void refuse(
     refusal.fault = fault
     refusal.position = position
     refusal.offset = load64(entry)
-    refusal.timestamp_ms = timestamp_of(entry)
+    refusal.timestamp_ms = message_timestamp(entry)
     refusal.magic = entry[MAGIC_POSITION]
 
 
@@ -151,7 +151,7 @@ cdef bint take_in(
                     refuse(fault, walk.size, entry, refusal)
             offset = base_offset + walk.count
             store64(entry, offset)
-        if note_entry(entry, offset, message_size, walk) != SOUND:
+        if note_message(entry, offset, message_size, walk) != SOUND:
             walk.fault = BAD_CODEC
             break
         entry += ENTRY_HEADER_BYTES + message_size
@@ -249,7 +249,7 @@ cdef void check_all(
         if not check_crc(entry, walk.message_size, &walk.stored_crc, &walk.computed_crc):
             walk.fault = BAD_CRC
             return
-        note_entry(entry, walk.offset, walk.message_size, walk)
+        note_message(entry, walk.offset, walk.message_size, walk)
 
 
 def check_messages(
@@ -287,7 +287,7 @@ def set_wrapper(data, int64_t offset, int64_t timestamp_ms, bint log_append_time
             store64(entry, offset)
             if (
                 timestamp_type_of(entry) != log_append_time
-                or timestamp_of(entry) != timestamp_ms
+                or message_timestamp(entry) != timestamp_ms
             ):
                 set_time(entry, walk.message_size, timestamp_ms, log_append_time)
             return

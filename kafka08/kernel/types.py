@@ -11,54 +11,19 @@ from dataclasses import dataclass, fields
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
-Decompress: TypeAlias = Callable[[int, memoryview], Buffer]
-"""(codec, value of a wrapper) → the message set inside; ValueError if the value is invalid. An
-`Unpacker` also limits the decompressed size of an outermost wrapper with all wrappers in it."""
+from kafka08.format.types import *  # noqa: F403
+from kafka08.format.types import MAX_MAGIC, Buffer, CorruptMessage
+
 Decoder: TypeAlias = Callable[[bytes], object]
 """The bytes of a key or value → an object; never called for null."""
 KeyAndValue: TypeAlias = tuple[Buffer | None, Buffer | None]
 Messages: TypeAlias = Sequence[KeyAndValue]
-
-ENTRY_HEADER: Final = Struct(">qi")
-"""Offset and size, before every message of a set."""
-ENTRY_HEADER_BYTES: Final = ENTRY_HEADER.size
-CRC_END: Final = ENTRY_HEADER_BYTES + 4
-"""In an entry; the crc covers everything after this position."""
-MAGIC_POSITION: Final = CRC_END
-ATTRIBUTES_POSITION: Final = MAGIC_POSITION + 1
-TIMESTAMP_POSITION: Final = ATTRIBUTES_POSITION + 1
-"""In an entry of magic 1."""
-TIMESTAMP_BYTES: Final = 8
-"""A message of magic 1 is this much larger than one of magic 0."""
-LENGTH: Final = Struct(">i")
-"""Before a key and before a value; negative for null."""
-MIN_MESSAGE_BYTES: Final = 14
-"""crc, magic, attributes and the lengths of a null key and a null value (magic 0)."""
-EMPTY_ENTRY_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
-"""Bytes of an entry without its key and value (magic 0)."""
 MAX_SET_BYTES: Final = (1 << 31) - 1
 """The largest size of a set or frame that its size field can hold."""
 STRING_BYTES_MAX: Final = (1 << 15) - 1
 """The largest size of a string, in bytes of UTF-8."""
-MAX_NESTING: Final = 16
-"""The most levels of wrappers inside wrappers. Kafka's own broker flattens them to one level."""
-CODEC_MASK: Final = 0x07
-MAX_CODEC: Final = 3
-MAX_MAGIC: Final = 1
-"""Message formats: 0 without timestamps, 1 (0.10.0) with them."""
-OTHER_MAGIC_BIT: Final = 1 << (MAX_MAGIC + 1)
+OTHER_MAGIC_BIT: Final = 1 << 7
 """In SetSummary.magics: an entry whose magic is unknown."""
-TIMESTAMP_TYPE_BIT: Final = 0x08
-"""In the attributes of magic 1: set for LogAppendTime, clear for CreateTime."""
-NO_TIMESTAMP: Final = -1
-"""The timestamp of a message of magic 0, or of a producer that sets none."""
-NO_TIMESTAMP_TYPE: Final = -1
-"""The timestamp type of a message of magic 0."""
-CREATE_TIME: Final = 0
-"""The producer set the timestamp."""
-LOG_APPEND_TIME: Final = 1
-"""The broker set the timestamp."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
 XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
@@ -67,70 +32,10 @@ XERIAL_HEADER: Final = Struct(">8sii")
 XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_SIZE: Final = Struct(">i")
 """Before each raw block of that stream."""
-INTERFACE: Final = 33
+INTERFACE: Final = 34
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
-
-
-class CorruptMessage(ValueError):
-    """An entry does not match its CRC or its size fields.
-
-    `position` is the first byte of its outermost entry in the given data, `offset` the entry's own
-    offset (-1: unknown).
-    """
-
-    def __init__(self, position: int, offset: int, reason: str) -> None:
-        super().__init__(position, offset, reason)
-        self.position = position
-        self.offset = offset
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.reason} (offset {self.offset}, at byte {self.position})"
-
-
-class EntryTooLarge(ValueError):
-    """An entry of `size` bytes (its 12-byte header included) exceeds `limit`."""
-
-    def __init__(self, position: int, size: int, limit: int) -> None:
-        super().__init__(position, size, limit)
-        self.position = position
-        self.size = size
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return (
-            f"message size is {self.size} bytes, more than the maximum of {self.limit} "
-            f"(at byte {self.position})"
-        )
-
-
-class BadTimestamp(ValueError):
-    """A producer's timestamp is too far from now, or has the type LogAppendTime.
-
-    `position` as in CorruptMessage.
-    """
-
-    def __init__(self, position: int, timestamp_ms: int, reason: str) -> None:
-        super().__init__(position, timestamp_ms, reason)
-        self.position = position
-        self.timestamp_ms = timestamp_ms
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.reason} (timestamp {self.timestamp_ms}, at byte {self.position})"
-
-
-class UnknownCodec(ValueError):
-    """A compression codec that 0.8 does not have."""
-
-    def __init__(self, codec: int) -> None:
-        super().__init__(codec)
-        self.codec = codec
-
-    def __str__(self) -> str:
-        return f"{self.codec} is an unknown compression codec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +91,7 @@ class ScanResult(NamedTuple):
     found     whether there is an entry with timestamp >= target
     position  first byte of that entry; if not found, where the next entry header would start,
               possibly beyond the data
-    offset    offset of that entry; -1 if not found
+    offset    last offset of that entry; -1 if not found
     """
 
     found: bool
@@ -201,9 +106,10 @@ class RecoverResult:
     valid_bytes       bytes of complete, valid entries from the start of the chunk
     last_offset       offset of the last of them, -1 if there is none
     count             number of them (a wrapper counts as one)
-    index_points      (position in the chunk, offset of the entry there, its codec) for each entry
-                      that needs an index entry; with a codec other than 0 the index needs the
-                      first *inner* offset, for which the caller decompresses that entry
+    index_points      (position in the chunk, base offset of the entry there, its codec) for each
+                      entry that needs an index entry; with a codec other than 0 the index needs the
+                      first *inner* offset, for which the caller decompresses that wrapper. That of
+                      a record batch is 0 here
     since_last_index  bytes between the last index entry and valid_bytes, for the next call
     error             the error of the entry after the valid part; None at the end of the chunk or
                       before an incomplete entry
@@ -239,11 +145,13 @@ class Retained(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Bytes [start, end) of a set: consecutive plain entries (codec 0), or one wrapper."""
+    """Bytes [start, end) of a set: consecutive plain messages (codec 0), one wrapper, or one batch
+    of records."""
 
     start: int
     end: int
     codec: int
+    has_records: bool = False
 
 
 @dataclass(frozen=True, slots=True)

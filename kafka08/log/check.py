@@ -7,7 +7,8 @@ Used by `kafka08 log check` and after every test that changes a log. The rules:
 3. Offsets ascend through a segment, from its base offset on, and from segment to segment.
 4. Messages inside a wrapper ascend, and the last has the wrapper's offset (in magic 1, where they
    are relative to it: the first is not below 0). A wrapper of magic 1 with CreateTime has the
-   largest timestamp of its messages.
+   largest timestamp of its messages. Likewise the records of a batch ascend, from its base offset
+   to its last one, and are as many as it says.
 5. An index has whole, ascending entries; each points to the first entry at or above its offset,
    and only zeros follow the last one.
 6. A time index has whole, ascending entries too. No message before the one that an entry names has
@@ -33,15 +34,18 @@ from typing import Final, NamedTuple
 from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
+from kafka08.format import (
+    HEAD_BYTES_MAX,
+    RecordFormat,
+    batch_at,
+    batches,
+    format_of,
+)
 from kafka08.kernel.types import (
-    ATTRIBUTES_POSITION,
-    CODEC_MASK,
     CREATE_TIME,
-    ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
     MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
-    TIMESTAMP_TYPE_BIT,
 )
 from kafka08.log.dump import TIMESTAMP_TYPES, LogDump
 from kafka08.log.files import exists, file_size, files_in, open_file, read_file, storage_errors
@@ -63,10 +67,10 @@ from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
+MESSAGE_MAGICS: Final = 0b11
+"""SetSummary.magics of a set of messages and wrappers."""
 LEAST_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
 """Of an entry."""
-_STAMP: Final = struct.Struct(">5xbq")
-"""Attributes and timestamp of a message of magic 1, after CRC and magic."""
 
 
 class Problem(NamedTuple):
@@ -170,12 +174,15 @@ class _SegmentCheck:
             for place, offset, before in _descents(chunk, self.next_offset - 1):
                 text = f"offset {offset} is not above offset {before}, which is before it"
                 yield Problem(self.path, position + place, text)
-        if summary.codec:
+        if summary.codec or summary.magics & ~MESSAGE_MAGICS:
             for run in kernel.runs(chunk):
-                if run.codec:
+                problem = None
+                if run.has_records:
+                    problem = _records_problem(chunk[run.start : run.end])
+                elif run.codec:
                     problem = _wrapper_problem(chunk[run.start : run.end])
-                    if problem is not None:
-                        yield Problem(self.path, position + run.start, problem)
+                if problem is not None:
+                    yield Problem(self.path, position + run.start, problem)
         self.next_offset = summary.last_offset + 1
 
     def _check_index(self, base_offset: int) -> Iterator[Problem]:
@@ -242,11 +249,10 @@ class _SegmentCheck:
         return len(entries) > 1 and 2 * own < len(entries)
 
     def _was_appended_at(self, position: int, timestamp_ms: int) -> bool:
-        """Whether the entry at `position`, of magic 1, has that timestamp from its broker."""
-        attributes, stamped_ms = _STAMP.unpack(
-            self._read(position + ENTRY_HEADER_BYTES, _STAMP.size)
-        )
-        return bool(attributes & TIMESTAMP_TYPE_BIT and stamped_ms == timestamp_ms)
+        """Whether the entry at `position` has that timestamp from its broker."""
+        batch = batch_at(self._read(position, HEAD_BYTES_MAX))
+        assert batch is not None, "it was found by its timestamp"
+        return batch.has_append_time and batch.max_timestamp_ms == timestamp_ms
 
     def _leads_to(self, start: int, offset: int, position: int) -> bool:
         """Whether the first entry at or above `offset`, from the entry at `start` on, is at
@@ -276,20 +282,15 @@ def _validate(chunk: memoryview) -> tuple[kernel.SetSummary, str | None]:
 
 def _first_of_codec(chunk: memoryview, codec: int) -> int:
     """The position of the first entry with this codec. There is one."""
-    place = 0
-    while chunk[place + ATTRIBUTES_POSITION] & CODEC_MASK != codec:
-        place += ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack_from(chunk, place)[1]
-    return place
+    return next(batch.position for batch in batches(chunk) if batch.codec == codec)
 
 
 def _descents(chunk: memoryview, before: int) -> Iterator[tuple[int, int, int]]:
     """The entries whose offsets are not above the one before: position, offset, the one before."""
-    place = 0
-    while place < len(chunk):
-        offset, size = ENTRY_HEADER.unpack_from(chunk, place)
-        if offset <= before:
-            yield place, offset, before
-        place, before = place + ENTRY_HEADER_BYTES + size, offset
+    for batch in batches(chunk):
+        if batch.base_offset <= before:
+            yield batch.position, batch.base_offset, before
+        before = batch.last_offset
 
 
 def _size_problems(path: Path, content: bytes, entry_bytes: int) -> Iterator[Problem]:
@@ -307,6 +308,26 @@ def _entry_places(content: bytes, entry_bytes: int) -> Iterator[int]:
         if entry != zeros or before != zeros:
             yield at
         before = entry
+
+
+def _records_problem(data: memoryview) -> str | None:
+    """Why the records of a batch contradict it; None if they do not."""
+    (batch,) = batches(data)
+    form = format_of(batch.magic)
+    assert isinstance(form, RecordFormat)
+    where = f"the batch at offset {batch.base_offset}"
+    before, newest_ms = batch.base_offset - 1, NO_TIMESTAMP
+    try:
+        for record in form.records(data, batch, message_set.unpack):
+            if not before < record.offset <= batch.last_offset:
+                last = batch.last_offset
+                return f"{where} ends at {last} and holds {record.offset} after {before}"
+            before, newest_ms = record.offset, max(newest_ms, record.timestamp_ms)
+    except ValueError as error:
+        return f"{where}: {error}"
+    if newest_ms != batch.max_timestamp_ms and batch.record_count and not batch.has_append_time:
+        return f"{where} has timestamp {batch.max_timestamp_ms}, the largest inside is {newest_ms}"
+    return None
 
 
 def _wrapper_problem(wrapper: memoryview) -> str | None:

@@ -13,7 +13,8 @@ from typing import Any, Final, Self
 from kafka08 import kernel
 from kafka08.config import LONG_MAX
 from kafka08.errors import InvalidMessage, UnknownError
-from kafka08.kernel.types import MAGIC_POSITION, Buffer, Rules
+from kafka08.format import magic_of
+from kafka08.kernel.types import Buffer, Rules
 from kafka08.levels import Level
 from kafka08.protocol import compression, message_set, validation
 from kafka08.protocol_version import LATEST, parse_protocol_version
@@ -172,7 +173,7 @@ class LogConfig:
         try:
             if rules is None:
                 summary = kernel.validate_and_assign(data, base_offset, self.max_message_bytes)
-            elif not has_magic(data, rules.magic):
+            elif magic_of(data) != rules.magic:
                 return None
             else:
                 summary = kernel.validate_and_stamp(
@@ -258,8 +259,3 @@ class LogConfig:
             for name in names
             if name in KEYS_AT[self.level]
         )
-
-
-def has_magic(data: Buffer, magic: int) -> bool:
-    """Whether a set begins with a message of that magic."""
-    return len(data) > MAGIC_POSITION and data[MAGIC_POSITION] == magic

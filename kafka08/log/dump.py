@@ -1,5 +1,5 @@
-"""Dumps segment files, line for line as `kafka.tools.DumpLogSegments`: that of 0.10.2.2 for a
-segment with a time index, that of 0.8.2.2 for others.
+"""Dumps segment files, line for line as `kafka.tools.DumpLogSegments`: that of 0.11.0.3 for record
+batches, for messages that of 0.10.2.2 in a segment with a time index, that of 0.8.2.2 in others.
 
     dump = LogDump(deep_iteration=True)
     for line in dump.lines(path): print(line)                            # stdout, file by file
@@ -12,6 +12,7 @@ line with `isvalid: false`, and the complaints say how much of the file is sound
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
+from kafka08.config import INT_MAX
+from kafka08.format import Batch, Message, RecordFormat, batches, format_of
 from kafka08.kernel.types import (
     CRC_END,
     CREATE_TIME,
@@ -58,6 +61,11 @@ TIMESTAMP_TYPES: Final = {
     CREATE_TIME: "CreateTime",
     LOG_APPEND_TIME: "LogAppendTime",
 }
+MARKER_KEY: Final = struct.Struct(">hh")
+"""Version and kind of the marker of a transaction."""
+MARKER_VALUE: Final = struct.Struct(">hi")
+"""Version and the coordinator's epoch."""
+MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
 Row = dict[str, int | str | None]
 """A message or index entry, in the order of its columns."""
 
@@ -88,6 +96,31 @@ class _Entry(NamedTuple):
     message: kernel.MessageAndOffset | None
     data: memoryview
     damage: str = ""
+    batch: Batch | None = None
+    """Of records; then there is no message."""
+
+    @property
+    def last_offset(self) -> int:
+        return self.offset if self.batch is None else self.batch.last_offset
+
+    def records(self) -> Iterator[Message]:
+        """The records of its batch; _Damage behind the last one that can be read."""
+        assert self.batch is not None
+        form = format_of(self.batch.magic)
+        assert isinstance(form, RecordFormat)
+        try:
+            yield from form.records(self.data, self.batch, message_set.unpack)
+        except ValueError as error:
+            raise _Damage(str(error)) from error
+
+    def times(self) -> Iterator[tuple[int, int]]:
+        """Offset and timestamp of each message inside; _Damage."""
+        if self.batch is not None:
+            for record in self.records():
+                yield record.offset, record.timestamp_ms
+        else:
+            for found in self.messages(deep=True):
+                yield found.offset, found.timestamp_ms
 
     def messages(self, *, deep: bool) -> Iterator[_Found]:
         """Its message or, with `deep`, those inside; _Damage behind the last one that can be
@@ -214,13 +247,12 @@ class LogDump:
         for entry in self._entries(file, path, 0, size):
             is_sound = True
             try:
-                for found in entry.messages(deep=self._deep_iteration):
-                    offset = found.offset
-                    if last_offset not in (-1, offset - 1) and not found.message.codec:
-                        self._gaps.setdefault(path, []).append((last_offset, offset))
-                    last_offset = offset
-                    is_sound &= found.is_valid
-                    yield self._timed_row(found) if timed else self._message_row(found)
+                for first, last, is_valid, row in self._entry_rows(entry, timed=timed):
+                    if first is not None and last_offset not in (-1, first - 1):
+                        self._gaps.setdefault(path, []).append((last_offset, first))
+                    last_offset = last
+                    is_sound &= is_valid
+                    yield row
             except _Damage as damage:
                 is_sound, last_offset = False, entry.offset
                 yield {
@@ -235,6 +267,76 @@ class LogDump:
             yield f"Found {size - end} invalid bytes at the end of {path.name}"
         if size > sound_bytes:
             self._damaged[path] = _Sound(sound, count, sound_bytes, size)
+
+    def _entry_rows(
+        self, entry: _Entry, *, timed: bool
+    ) -> Iterator[tuple[int | None, int, bool, Row]]:
+        """For each row of an entry: its first offset (None: a wrapper does not say), its last one,
+        whether its CRC is right, the row. _Damage."""
+        if entry.batch is None:
+            for found in entry.messages(deep=self._deep_iteration):
+                row = self._timed_row(found) if timed else self._message_row(found)
+                first = None if found.message.codec else found.offset
+                yield first, found.offset, found.is_valid, row
+            return
+        batch = entry.batch
+        form = format_of(batch.magic)
+        covered = entry.data[batch.position + form.crc_start : batch.end]
+        is_valid = getattr(kernel, form.crc)(covered) == batch.crc
+        if not self._deep_iteration:
+            row = self._batch_row(entry, batch, is_valid)
+            yield batch.base_offset, batch.last_offset, is_valid, row
+            return
+        for record in entry.records():
+            row = self._record_row(entry.position, batch, record, is_valid)
+            yield record.offset, record.offset, is_valid, row
+
+    def _batch_row(self, entry: _Entry, batch: Batch, is_valid: bool) -> Row:
+        """The text of 0.11.0.3."""
+        last_delta = batch.last_offset - batch.base_offset
+        return {
+            "baseOffset": batch.base_offset,
+            "lastOffset": batch.last_offset,
+            "baseSequence": batch.base_sequence,
+            "lastSequence": _sequence(batch, last_delta),
+            "producerId": batch.producer_id,
+            "producerEpoch": batch.producer_epoch,
+            "partitionLeaderEpoch": batch.leader_epoch,
+            "isTransactional": batch.is_transactional,
+            "position": entry.position,
+            TIMESTAMP_TYPES[batch.timestamp_type]: batch.max_timestamp_ms,
+            "isvalid": is_valid,
+            "size": batch.size,
+            "magic": batch.magic,
+            "compresscodec": SHORT_CODEC_NAMES.get(batch.codec, str(batch.codec)),
+            "crc": batch.crc,
+        }
+
+    def _record_row(self, position: int, batch: Batch, record: Message, is_valid: bool) -> Row:
+        """The text of 0.11.0.3 for a record."""
+        row: Row = {
+            "offset": record.offset,
+            "position": position,
+            TIMESTAMP_TYPES[record.timestamp_type]: record.timestamp_ms,
+            "isvalid": is_valid,
+            "keysize": -1 if record.key is None else len(record.key),
+            "valuesize": -1 if record.value is None else len(record.value),
+            "magic": batch.magic,
+            "compresscodec": SHORT_CODEC_NAMES[batch.codec],
+            "producerId": batch.producer_id,
+            "producerEpoch": batch.producer_epoch,
+            "sequence": _sequence(batch, record.offset - batch.base_offset),
+            "isTransactional": batch.is_transactional,
+            "headerKeys": f"[{','.join(name for name, _ in record.headers)}]",
+        }
+        if batch.is_control:
+            row |= _marker(record)
+        elif self._print_data_log:
+            if record.key is not None:
+                row["key"] = _text(bytes(record.key))
+            if record.value is not None:
+                row["payload"] = _text(bytes(record.value))
+        return row
 
     def _message_row(self, found: _Found) -> Row:
         message = found.message
@@ -302,8 +404,7 @@ class LogDump:
         read."""
         for entry in self._entries(file, path, position, size):
             with suppress(_Damage):
-                for found in entry.messages(deep=True):
-                    return found.offset
+                return next((offset for offset, _ in entry.times()), None)
             return None
         return None
 
@@ -351,10 +452,10 @@ class LogDump:
         """Offset and largest timestamp of the first entry at or above `offset`; -1 if there is
         none, or it cannot be read."""
         for entry in self._entries(file, path, place.position, size):
-            if entry.offset >= offset:
+            if entry.last_offset >= offset:
                 with suppress(_Damage):
-                    times = [found.timestamp_ms for found in entry.messages(deep=True)]
-                    return entry.offset, max(times, default=NO_TIMESTAMP)
+                    times = [timestamp_ms for _, timestamp_ms in entry.times()]
+                    return entry.last_offset, max(times, default=NO_TIMESTAMP)
                 break
         return -1, NO_TIMESTAMP
 
@@ -366,10 +467,15 @@ class LogDump:
                 chunk = memoryview(file.pread(min(chunk_bytes, size - start), start))
             end, damage, chunk_bytes = 0, "", CHUNK_BYTES
             try:
-                for message in kernel.entries(chunk):
-                    at, entry_size = message.position, message.entry_size
-                    yield _Entry(start + at, message.offset, entry_size, message, chunk)
-                    end = at + entry_size
+                for batch in batches(chunk):
+                    data, at = chunk[batch.position : batch.end], start + batch.position
+                    entry = _Entry(at, batch.base_offset, batch.size, None, data)
+                    if isinstance(format_of(batch.magic), RecordFormat):
+                        entry = entry._replace(batch=batch._replace(position=0))
+                    else:
+                        entry = entry._replace(message=next(kernel.entries(data)))
+                    yield entry
+                    end = batch.end
             except kernel.CorruptMessage as error:
                 damage = error.reason
             start += end
@@ -390,6 +496,22 @@ class LogDump:
                 damage = "wrong crc"
             yield _Entry(start, offset, entry_size, None, chunk, damage)
             start += entry_size
+
+
+def _sequence(batch: Batch, delta: int) -> int:
+    """The sequence number of a record; after the largest int comes 0. -1 without a producer."""
+    return -1 if batch.base_sequence < 0 else (batch.base_sequence + delta) & INT_MAX
+
+
+def _marker(record: Message) -> Row:
+    """The marker of a transaction; _Damage if it is none."""
+    try:
+        _, kind = MARKER_KEY.unpack_from(record.key or b"")
+        _, coordinator_epoch = MARKER_VALUE.unpack_from(record.value or b"")
+    except struct.error as error:
+        raise _Damage("the record of a control batch is no marker") from error
+    name = MARKERS.get(kind, "UNKNOWN")
+    return {"endTxnMarker": name, "coordinatorEpoch": coordinator_epoch}
 
 
 def _messages(

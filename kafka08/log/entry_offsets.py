@@ -14,12 +14,13 @@ there, and a follower refuses it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from struct import Struct
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX, LONG_MAX
-from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES, MIN_MESSAGE_BYTES
+from kafka08.format import HEAD_BYTES_MAX, Batch, batch_at
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import File
 
@@ -32,7 +33,12 @@ class _Entry(NamedTuple):
     position: int
     offset: int
     size: int
-    """Without the header."""
+    last_delta: int
+    """What is to be added to the offset for the last one inside."""
+
+    @property
+    def last_offset(self) -> int:
+        return self.offset + self.last_delta
 
 
 class OffsetFixes:
@@ -64,37 +70,35 @@ class OffsetFixes:
         while window:
             entry = window[0]
             after, later = ([one.offset for one in window[1:]] + [end, LONG_MAX])[:2]
-            if not before < entry.offset < after:
-                fits = before + 1 < after < later
+            if not before < entry.offset <= entry.last_offset < after:
+                fits = before + 1 + entry.last_delta < after < later
                 right = self._right_offset(entry, before, after) if fits else None
                 if right is not None:
                     if len(window) == 1 and (right ^ entry.offset).bit_count() > 1:
                         break  # old bytes, rather than a flipped bit
-                    fixes[entry.position] = before = right
-                elif before < entry.offset < later - 1:
-                    before = entry.offset  # the next one is wrong
+                    fixes[entry.position] = right
+                    before = right + entry.last_delta
+                elif before < entry.offset <= entry.last_offset < later - 1:
+                    before = entry.last_offset  # the next one is wrong
                 else:
                     break
             else:
-                before = entry.offset
+                before = entry.last_offset
             window = [*window[1:], *(one for _, one in zip(range(1), entries, strict=False))]
         return fixes
 
     def _walk(self, start: int, chunk_bytes: int) -> Iterator[_Entry]:
         """The whole entries, as far as their sizes are possible."""
         position = start
-        while position + ENTRY_HEADER_BYTES <= self._size:
-            chunk = self._file.pread(max(chunk_bytes, ENTRY_HEADER_BYTES), position)
+        while position < self._size:
+            chunk = memoryview(self._file.pread(max(chunk_bytes, HEAD_BYTES_MAX), position))
             at = 0
-            while at + ENTRY_HEADER_BYTES <= len(chunk):
-                offset, size = ENTRY_HEADER.unpack_from(chunk, at)
-                if (
-                    size < MIN_MESSAGE_BYTES
-                    or position + at + ENTRY_HEADER_BYTES + size > self._size
-                ):
+            while (batch := _batch_at(chunk, at)) is not None:
+                if position + batch.end > self._size:
                     return
-                yield _Entry(position + at, offset, size)
-                at += ENTRY_HEADER_BYTES + size
+                delta = batch.last_offset - batch.base_offset
+                yield _Entry(position + at, batch.base_offset, batch.size, delta)
+                at = batch.end
             if not at:
                 return  # the file is shorter
             position += at
@@ -102,7 +106,7 @@ class OffsetFixes:
     def _right_offset(self, entry: _Entry, before: int, after: int) -> int | None:
         """An offset between two others: what is inside of a wrapper, or the only one that differs
         from the stored one in one bit, or else the lowest. None if a wrapper does not fit there."""
-        lowest = before + 1
+        lowest, after = before + 1, after - entry.last_delta
         inside = self._inside(entry)
         if inside is not None:
             is_absolute, last = inside
@@ -120,7 +124,7 @@ class OffsetFixes:
         and for one that cannot be decompressed."""
         if entry.size > message_set.MAX_UNPACKED_BYTES:
             return None
-        data = self._file.pread(ENTRY_HEADER_BYTES + entry.size, entry.position)
+        data = self._file.pread(entry.size, entry.position)
         try:
             message = next(kernel.entries(data))
             if not message.codec:
@@ -130,3 +134,10 @@ class OffsetFixes:
         except (ValueError, StopIteration):
             return None
         return (not message.magic, summary.last_offset) if summary.count else None
+
+
+def _batch_at(chunk: memoryview, position: int) -> Batch | None:
+    """The entry there; None if its head is not whole, or its size is impossible."""
+    with suppress(kernel.CorruptMessage):
+        return batch_at(chunk, position)
+    return None

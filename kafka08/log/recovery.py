@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX
+from kafka08.format import HEAD_BYTES_MAX, batch_at, batches, entry_size, format_of
 from kafka08.kernel.types import (
-    CRC_END,
     ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
     NO_TIMESTAMP,
@@ -28,7 +28,6 @@ from kafka08.protocol import compression, message_set
 from kafka08.runtime.disk import File
 
 CHUNK_BYTES: Final = 1 << 20
-CRC_BYTES: Final = 4
 FALL: Final = "offsets do not ascend"
 
 
@@ -145,15 +144,22 @@ def crc_is_right(file: File, position: int, size: int) -> bool:
     """Whether the entry of `size` bytes at `position` has its CRC. It is read in pieces: a size
     field may be damaged, and memory for a large entry is allocated only if its CRC is right.
     OSError."""
-    stored = int.from_bytes(file.pread(CRC_BYTES, position + CRC_END - CRC_BYTES), "big")
-    at, end, crc = position + CRC_END, position + size, 0
+    try:
+        batch = batch_at(file.pread(HEAD_BYTES_MAX, position))
+    except kernel.CorruptMessage:
+        return False
+    if batch is None:
+        return False
+    form = format_of(batch.magic)
+    checksum = getattr(kernel, form.crc)
+    at, end, crc = position + form.crc_start, position + size, 0
     while at < end:
         piece = file.pread(min(CHUNK_BYTES, end - at), at)
         if not piece:
             return False
-        crc = kernel.crc32(piece, crc)
+        crc = checksum(piece, crc)
         at += len(piece)
-    return stored == crc
+    return bool(batch.crc == crc)
 
 
 def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
@@ -164,13 +170,10 @@ def _first_fall(entries: memoryview, lowest_offset: int) -> int | None:
         summary = kernel.validate(entries, INT_MAX)
         if not summary.count or (summary.monotonic and summary.first_offset >= lowest_offset):
             return None
-    position = 0
-    while position < len(entries):
-        offset, size = ENTRY_HEADER.unpack_from(entries, position)
-        if offset < lowest_offset:
-            return position
-        lowest_offset = offset + 1
-        position += ENTRY_HEADER_BYTES + size
+    for batch in batches(entries):
+        if batch.base_offset < lowest_offset:
+            return batch.position
+        lowest_offset = batch.last_offset + 1
     return None
 
 
@@ -178,7 +181,7 @@ def entry_bytes(chunk: memoryview) -> int | None:
     """The size of the entry at the start of the chunk; None if its header is incomplete."""
     if len(chunk) < ENTRY_HEADER_BYTES:
         return None
-    return ENTRY_HEADER_BYTES + int(ENTRY_HEADER.unpack_from(chunk)[1])
+    return entry_size(chunk, 0)
 
 
 def _extend_index(

@@ -8,17 +8,16 @@ org.apache.kafka.common.record.FileRecords 0.10.2.2.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN
 from kafka08.errors import CorruptLog, FileRefused, UnknownError
+from kafka08.format import HEAD_BYTES_MAX, Batch, batch_at
 from kafka08.kernel.types import (
-    MAGIC_POSITION,
     MAX_SET_BYTES,
     NO_TIMESTAMP,
-    TIMESTAMP_BYTES,
-    TIMESTAMP_POSITION,
     Buffer,
 )
 from kafka08.log import crashpoints
@@ -276,15 +275,14 @@ class LogSegment(kernel.SegmentTail):
     def timestamp_at(self, position: int) -> int:
         """The timestamp of the entry at `position`; NO_TIMESTAMP if it has none, or there is no
         entry."""
-        head = self.read_bytes(position, TIMESTAMP_POSITION + TIMESTAMP_BYTES)
-        if len(head) <= TIMESTAMP_POSITION or head[MAGIC_POSITION] != 1:
-            return NO_TIMESTAMP
-        return int.from_bytes(head[TIMESTAMP_POSITION:], "big", signed=True)
+        batch = self._batch_at(position)
+        return NO_TIMESTAMP if batch is None else batch.max_timestamp_ms
 
-    def _magic_at(self, position: int) -> int:
-        """The magic of the entry at `position`; 0 if there is none."""
-        magic = self.read_bytes(position + MAGIC_POSITION, 1)
-        return magic[0] if magic else 0
+    def _batch_at(self, position: int) -> Batch | None:
+        """The entry at `position`; None if there is none, or its size is impossible."""
+        with suppress(kernel.CorruptMessage):
+            return batch_at(self.read_bytes(position, HEAD_BYTES_MAX))
+        return None
 
     def time_search(self, target_ms: int) -> TimeSearch | None:
         """The search for a message with a timestamp of `target_ms` or later, from the time index's
@@ -305,8 +303,10 @@ class LogSegment(kernel.SegmentTail):
         if self.time_index is None or problem is not None:
             return problem
         problem = self.time_index.problem()
-        if problem is None and self._lacks_time_index and self._magic_at(self.index.last.position):
-            return "the time index is missing"
+        if problem is None and self._lacks_time_index:
+            batch = self._batch_at(self.index.last.position)
+            if batch is not None and batch.has_timestamp:
+                return "the time index is missing"
         if problem is None and not (clean_shutdown and self.time_index.entries):
             problem = self._missing_times(self.time_index.last.timestamp_ms)
         return problem

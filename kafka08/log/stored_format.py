@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from kafka08 import kernel
-from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES, MAGIC_POSITION
+from kafka08.format import HEAD_BYTES_MAX, entry_size, magic_of
+from kafka08.kernel.types import ENTRY_HEADER_BYTES
 from kafka08.log.files import file_size, files_in, open_file, storage_errors
 from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
@@ -42,10 +43,10 @@ def segment_of_magic_1(directory: Path, disk: Disk) -> Path | None:
             continue
         file = open_file(disk, messages, OpenMode.READ)
         with storage_errors("read", messages):
-            head = file.pread(MAGIC_POSITION + 1, 0)
-        if len(head) <= MAGIC_POSITION:
+            magic = magic_of(file.pread(HEAD_BYTES_MAX, 0))
+        if magic is None:
             continue
-        if head[MAGIC_POSITION] or any(_start_of(disk, path)):
+        if magic or any(_start_of(disk, path)):
             return messages
         index = path.with_suffix(INDEX_SUFFIX)
         *places, last = _places(disk, index) if index in files else [0]
@@ -85,10 +86,8 @@ def _begins_with_magic_1(file: File, path: Path, position: int) -> bool:
     """Whether a sound message of magic 1 is at this position. An index may be wrong after a
     crash."""
     with storage_errors("read", path):
-        head = file.pread(MAGIC_POSITION + 1, position)
-    if len(head) <= MAGIC_POSITION or not head[MAGIC_POSITION]:
-        return False
-    return _has_magic_1(file, path, position)
+        magic = magic_of(file.pread(HEAD_BYTES_MAX, position))
+    return bool(magic) and _has_magic_1(file, path, position)
 
 
 def _has_magic_1(file: File, path: Path, position: int) -> bool:
@@ -112,8 +111,7 @@ def _has_magic_1(file: File, path: Path, position: int) -> bool:
         position += summary.size
         count = PIECE_BYTES
         if not summary.size:
-            _, entry_size = ENTRY_HEADER.unpack_from(data)
-            count = ENTRY_HEADER_BYTES + entry_size
+            count = entry_size(memoryview(data), 0)
             if position + count > size:
                 return False
     return False

@@ -10,6 +10,7 @@ pure and thread-safe, and long loops release the GIL. `prepare` implements a lea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from struct import error
 from typing import Final
@@ -25,9 +26,9 @@ from kafka08.errors import (
     UnknownError,
     UnpacksTooLarge,
 )
+from kafka08.format import batch_at, codec_of
 from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
-    CODEC_MASK,
     ENTRY_HEADER,
     ENTRY_HEADER_BYTES,
     LENGTH,
@@ -123,7 +124,7 @@ def begins_compressed(data: Buffer) -> bool:
     """Whether the first entry is compressed: then `prepare` must decompress and compress `data`. A
     later compressed entry would need that, too, but no known client
     sends a plain one before it."""
-    return len(data) > ATTRIBUTES_POSITION and bool(data[ATTRIBUTES_POSITION] & CODEC_MASK)
+    return codec_of(data) != compression.NONE
 
 
 def begins_whole(data: Buffer) -> bool:
@@ -168,9 +169,10 @@ def pieces(data: Buffer, max_bytes: int) -> Iterator[memoryview]:
 def first_timestamp(data: Buffer) -> int:
     """The timestamp of the first entry, in ms; NO_TIMESTAMP without one, and for an entry that has
     fewer than TIMESTAMP_END bytes."""
-    if len(data) < TIMESTAMP_END or data[MAGIC_POSITION] < 1:
-        return NO_TIMESTAMP
-    return int.from_bytes(data[TIMESTAMP_POSITION:TIMESTAMP_END], signed=True)
+    with suppress(kernel.CorruptMessage):
+        batch = batch_at(data)
+        return NO_TIMESTAMP if batch is None else batch.max_timestamp_ms
+    return NO_TIMESTAMP
 
 
 @dataclass(slots=True)

@@ -6,6 +6,9 @@ import zlib
 from collections.abc import Sequence
 from struct import pack
 
+from kafka08.format import Batch, Message
+from kafka08.format.batch import Header
+from kafka08.format.v2 import V2
 from kafka08.kernel.types import Buffer, KeyAndValue
 
 GZIP = 1
@@ -53,6 +56,32 @@ def wrapper(
 ) -> bytes:
     value = zlib.compress(inner)
     return entry(offset, None, value, magic=magic, attributes=codec, timestamp_ms=timestamp_ms)
+
+
+def records(
+    base_offset: int,
+    messages: Sequence[KeyAndValue],
+    *,
+    headers: tuple[Header, ...] = (),
+    codec: int = 0,
+    append_time: bool = False,
+    control: bool = False,
+) -> bytes:
+    """A batch of magic 2. The record with offset o is stamped 1000 + o, or all are 1500."""
+    rows = [
+        Message(
+            offset,
+            None if key is None else memoryview(bytes(key)),
+            None if value is None else memoryview(bytes(value)),
+            1000 + offset,
+            0,
+            headers,
+        )
+        for offset, (key, value) in enumerate(messages, base_offset)
+    ]
+    like = Batch(2, 0, 0, base_offset, base_offset + len(rows) - 1, 0, int(append_time), 1500, 0)
+    like = like._replace(is_control=control, is_transactional=control)
+    return V2().build(rows, codec, lambda _, data: zlib.compress(data), like=like)
 
 
 def unpack(codec: int, value: Buffer) -> bytes:

@@ -113,7 +113,7 @@ def test_broken_entry(kernel: ModuleType) -> None:
     for bad, reason in (
         (bad_crc, "stored crc"),
         (bytes(12), "corrupt size"),
-        (entry(0, b"", b"", magic=2), "magic 2"),
+        (entry(0, b"", b"", magic=3), "magic 3"),
         (good[:26] + b"\x00\xff\xff\xff" + good[30:], "extends beyond the message"),
     ):
         assert (len(good), 28, 1, False) == kernel.convert(good + bad, bytearray(999), 0)

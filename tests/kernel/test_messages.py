@@ -229,7 +229,7 @@ def test_bad_crc(kernel: ModuleType) -> None:
     [
         (pack(">qi", 8, 13) + bytes(13), 8, "corrupt size 13"),
         (pack(">qi", 8, -1), 8, "corrupt size -1"),
-        (entry(8, None, b"x", magic=2), 8, "magic 2"),
+        (entry(8, None, b"x", magic=3), 8, "magic 3"),
         (wrapper(8, entry(6, None, b"v")[:-1]), 6, "partial"),
         (wrapper(8, b"x"), -1, "partial"),
         (wrapper(8, pack(">qi", 6, 5)), 6, "corrupt size 5"),

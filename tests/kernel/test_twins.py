@@ -21,7 +21,7 @@ from kafka08.kernel.types import (
 )
 from tests import strategies
 from tests.kernel.conftest import native_or_skip
-from tests.kernel.sets import entry, plain, unpack, wrapper
+from tests.kernel.sets import GZIP, entry, plain, records, unpack, wrapper
 
 SAMPLE = (
     plain([(b"k", b"value"), (None, b"x" * 10)], 5)
@@ -31,6 +31,15 @@ SAMPLE = (
         12, wrapper(1, entry(0, b"k", b"1", magic=1) + entry(1, b"k", b"2", magic=1), magic=1)
     )
 )
+RECORDS = (
+    records(5, [(b"k", b"value"), (None, b"x" * 10)])
+    + records(7, [(b"a", None), (None, b"")], headers=(("h", b"1"), ("", None)))
+    + records(9, [(b"", b"inner"), (b"k", b"last")], codec=GZIP)
+    + records(11, [(b"k", b"stamped")], append_time=True)
+    + records(12, [(b"\0\0\0\0", b"\0\0\0\0\0\0")], control=True)
+    + entry(13, None, b"v", magic=1, timestamp_ms=1)
+)
+SAMPLES = {"messages": SAMPLE, "records": RECORDS}
 KNOWN = (BadTimestamp, CorruptMessage, EntryTooLarge, UnknownCodec)
 STRICT = Rules(magic=1, max_difference_ms=500, keys_required=True)
 APPENDED = Rules(magic=1, log_append_time=True)
@@ -249,23 +258,26 @@ def assert_same(native: ModuleType, call: Callable[..., Any], data: bytes) -> No
     assert outcome(call, _python, data) == outcome(call, native, data), data.hex()
 
 
+each_sample = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 each_call = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 
 
 @each_call
-def test_cut_at_every_byte(native: ModuleType, call: Callable[..., Any]) -> None:
+@each_sample
+def test_cut_at_every_byte(native: ModuleType, call: Callable[..., Any], sample: bytes) -> None:
     """Both kernels give the same result or the same error wherever the data ends."""
-    for size in range(len(SAMPLE) + 1):
-        assert_same(native, call, SAMPLE[:size])
+    for size in range(len(sample) + 1):
+        assert_same(native, call, sample[:size])
 
 
 @each_call
-def test_every_byte_flipped(native: ModuleType, call: Callable[..., Any]) -> None:
+@each_sample
+def test_every_byte_flipped(native: ModuleType, call: Callable[..., Any], sample: bytes) -> None:
     """For each byte inverted, or with its lowest or highest bit flipped, both kernels give the same
     error or the same messages."""
-    for position in range(len(SAMPLE)):
+    for position in range(len(sample)):
         for bits in (0x01, 0x80, 0xFF):
-            data = bytearray(SAMPLE)
+            data = bytearray(sample)
             data[position] ^= bits
             assert_same(native, call, bytes(data))
 
@@ -300,6 +312,27 @@ def damaged(data: bytes, changes: list[tuple[int, int]]) -> bytes:
         if target:
             target[position % len(target)] = value
     return bytes(target)
+
+
+@each_call
+@given(
+    pairs=strategies.pairs.filter(bool),
+    codec=st.sampled_from([0, GZIP]),
+    changes=st.lists(st.tuples(st.integers(57, 1 << 20), st.integers(0, 255)), max_size=4),
+    cut=st.integers(0, 40),
+)
+def test_any_records_with_any_damage(
+    native: ModuleType,
+    call: Callable[..., Any],
+    pairs: list[tuple[bytes | None, bytes | None]],
+    codec: int,
+    changes: list[tuple[int, int]],
+    cut: int,
+) -> None:
+    """Both kernels agree on damage among records, which is found where CRCs are not checked."""
+    data = records(5, pairs, headers=(("name", b"v"),), codec=codec)
+    damage = [(57 + at % (len(data) - 57), value) for at, value in changes]
+    assert_same(native, call, damaged(data, damage)[: len(data) - cut])
 
 
 @each_call

@@ -96,7 +96,7 @@ def test_other_magics_and_wrappers_are_left_to_the_caller(kernel: ModuleType, ru
     for tail, codec, magics in (
         (plain(THREE), 0, 0b11),
         (wrapped, 1, 0b10),
-        (entry(0, None, None, magic=2), 0, 0b10 | OTHER_MAGIC_BIT),
+        (entry(0, None, None, magic=3), 0, 0b10 | OTHER_MAGIC_BIT),
     ):
         head = stamped(5)
         data = head + tail

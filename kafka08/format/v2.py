@@ -1,0 +1,308 @@
+"""Message format 2 (0.11): an entry is a batch of records, the unit of codec, CRC and offsets.
+
+     0  base_offset:i64  size:i32  leader_epoch:i32  magic:i8  crc:u32           = 21 bytes
+    21  attributes:i16  last_offset_delta:i32  first_timestamp:i64  max_timestamp:i64
+    43  producer_id:i64  producer_epoch:i16  base_sequence:i32  count:i32        = 61 bytes
+    61  records, compressed as one stream if the attributes have a codec
+
+A record: `length attributes:i8 timestamp_delta offset_delta key value header_count headers`. All
+lengths and deltas are zigzag varints, those of null keys and values -1; a header is a key of UTF-8
+and a value. The CRC is CRC-32C of everything from the attributes on: a leader writes base offset
+and epoch without computing it again.
+
+Attributes: bits 0 to 2 codec, 3 LogAppendTime (then every record has the maximum timestamp), 4
+transactional, 5 control. Source: org.apache.kafka.common.record.DefaultRecordBatch and
+DefaultRecord 0.11.0.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from kafka08.format.batch import Batch, Compress, Header, Message, RecordFormat
+from kafka08.format.types import (
+    CODEC_MASK,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    TIMESTAMP_TYPE_BIT,
+    Buffer,
+    CorruptMessage,
+    Decompress,
+)
+
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+OFFSET_DELTA_MAX: Final = (1 << 31) - 1
+
+SHORT: Final = "records end within their batch, or go on behind it"
+LENGTH: Final = "record of another length than its fields"
+VARINT: Final = "varint of too many bytes"
+HEADERS: Final = "record with impossible headers"
+REST: Final = "bytes behind the last record of a batch"
+COUNT: Final = "negative number of records"
+
+_HEAD: Final = Struct(">qiiBIhiqqqhii")
+_CRC: Final = Struct(">I")
+_CHECKED: Final = Struct(">hiqqqhii")
+"""The fields of the head that the CRC covers."""
+_OFFSETS: Final = Struct(">qii")
+"""Base offset, size and leader epoch."""
+_TIMES: Final = Struct(">h4x8xq")
+"""Attributes and maximum timestamp, from the attributes on."""
+
+
+class _Head(NamedTuple):
+    base_offset: int
+    size: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_delta: int
+    first_ms: int
+    max_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+
+def _table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+_TABLE: Final = _table()
+
+
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """CRC-32C (Castagnoli) of `data`, continued from `value`."""
+    value ^= 0xFFFFFFFF
+    for byte in memoryview(data).cast("B"):
+        value = value >> 8 ^ _TABLE[(value ^ byte) & 0xFF]
+    return value ^ 0xFFFFFFFF
+
+
+def read_varint(view: memoryview, at: int, end: int, bits: int = 32) -> tuple[int, int]:
+    """A zigzag varint of `bits`, and the position after it. IndexError at `end`, ValueError for one
+    of too many bytes."""
+    value = shift = 0
+    while True:
+        if at >= end:
+            raise IndexError
+        byte = view[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            value &= (1 << bits) - 1
+            return value >> 1 ^ -(value & 1), at
+        shift += 7
+        if shift >= bits:
+            raise ValueError(VARINT)
+
+
+def varint(value: int, bits: int = 32) -> bytes:
+    """The shortest zigzag varint of `value`."""
+    value = (value << 1 ^ value >> bits - 1) & (1 << bits) - 1
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+class V2(RecordFormat):
+    magic = 2
+    head_bytes = _HEAD.size
+    crc_position = 17
+    crc_start = 21
+    codec_position = 22
+    crc = "crc32c"
+
+    def checksum(self, data: Buffer, value: int = 0) -> int:
+        return crc32c(data, value)
+
+    def batch(self, view: memoryview, position: int) -> Batch:
+        head = _Head(*_HEAD.unpack_from(view, position))
+        return Batch(
+            head.magic,
+            position,
+            head.size + 12,
+            head.base_offset,
+            _wrapped(head.base_offset + head.last_delta),
+            head.attributes & CODEC_MASK,
+            LOG_APPEND_TIME if head.attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME,
+            head.max_ms,
+            head.crc,
+            head.record_count,
+            head.first_ms,
+            head.leader_epoch,
+            head.producer_id,
+            head.producer_epoch,
+            head.base_sequence,
+            bool(head.attributes & TRANSACTIONAL_BIT),
+            bool(head.attributes & CONTROL_BIT),
+        )
+
+    def records(self, view: memoryview, batch: Batch, decompress: Decompress) -> Iterator[Message]:
+        inner = view[batch.position + self.head_bytes : batch.end]
+        if batch.codec:
+            inner = memoryview(decompress(batch.codec, inner))
+        return self.read_records(inner, batch)
+
+    def read_records(self, inner: memoryview, batch: Batch) -> Iterator[Message]:
+        """The records of a batch, which `inner` has uncompressed. CorruptMessage: one of them, or
+        their number, is wrong."""
+
+        def corrupt(reason: str) -> CorruptMessage:
+            return CorruptMessage(batch.position, batch.base_offset, reason)
+
+        if batch.record_count < 0:
+            raise corrupt(COUNT)
+        at, end = 0, len(inner)
+        for _ in range(batch.record_count):
+            try:
+                length, start = read_varint(inner, at, end)
+            except IndexError:
+                raise corrupt(SHORT) from None
+            except ValueError as error:
+                raise corrupt(str(error)) from None
+            if not 0 <= length <= end - start:
+                raise corrupt(SHORT)
+            at = start + length
+            try:
+                yield _record(inner, start, at, batch)
+            except IndexError:
+                raise corrupt(LENGTH) from None
+            except ValueError as error:
+                raise corrupt(str(error)) from None
+        if at != end:
+            raise corrupt(REST)
+
+    def build(
+        self,
+        messages: Iterable[Message],
+        codec: int,
+        compress: Compress,
+        *,
+        like: Batch | None = None,
+    ) -> bytes:
+        kept = list(messages)
+        if not kept:
+            return b""
+        base_offset = kept[0].offset if like is None else like.base_offset
+        last_offset = kept[-1].offset if like is None else like.last_offset
+        if not 0 <= last_offset - base_offset <= OFFSET_DELTA_MAX:
+            raise OverflowError(f"a batch cannot hold offsets {base_offset} to {last_offset}")
+        first_ms = kept[0].timestamp_ms
+        max_ms = max(message.timestamp_ms for message in kept)
+        if like is not None and like.has_append_time:
+            max_ms = like.max_timestamp_ms
+        records = b"".join(_encoded(message, base_offset, first_ms) for message in kept)
+        attributes = codec | (TIMESTAMP_TYPE_BIT if like and like.has_append_time else 0)
+        producer = (-1, -1, -1)
+        if like is not None:
+            attributes |= TRANSACTIONAL_BIT if like.is_transactional else 0
+            attributes |= CONTROL_BIT if like.is_control else 0
+            producer = (like.producer_id, like.producer_epoch, like.base_sequence)
+        checked = _CHECKED.pack(
+            attributes, last_offset - base_offset, first_ms, max_ms, *producer, len(kept)
+        ) + (compress(codec, records) if codec else records)  # fmt: skip
+        size = len(checked) + self.crc_start - 12
+        epoch = 0 if like is None else like.leader_epoch
+        return b"".join(
+            (
+                _OFFSETS.pack(base_offset, size, epoch),
+                b"\2",
+                _CRC.pack(crc32c(checked)),
+                checked,
+            )
+        )
+
+    def number(
+        self,
+        view: memoryview,
+        batch: Batch,
+        base_offset: int,
+        leader_epoch: int,
+        max_timestamp_ms: int,
+        log_append_time: bool,
+    ) -> None:
+        _OFFSETS.pack_into(view, batch.position, base_offset, batch.size - 12, leader_epoch)
+        if (max_timestamp_ms, log_append_time) == (batch.max_timestamp_ms, batch.has_append_time):
+            return
+        checked = view[batch.position + self.crc_start : batch.end]
+        (attributes, _) = _TIMES.unpack_from(checked)
+        attributes &= ~TIMESTAMP_TYPE_BIT
+        attributes |= TIMESTAMP_TYPE_BIT if log_append_time else 0
+        Struct(">h").pack_into(checked, 0, attributes)
+        Struct(">q").pack_into(checked, 14, max_timestamp_ms)
+        _CRC.pack_into(view, batch.position + self.crc_position, crc32c(checked))
+
+
+def _record(view: memoryview, at: int, end: int, batch: Batch) -> Message:
+    """The record whose fields are in [at, end). IndexError if they are not, ValueError for fields
+    that cannot be."""
+    if at >= end:
+        raise IndexError
+    at += 1  # attributes, of which none is in use
+    timestamp_delta, at = read_varint(view, at, end, 64)
+    offset_delta, at = read_varint(view, at, end)
+    key, at = _field(view, at, end)
+    value, at = _field(view, at, end)
+    count, at = read_varint(view, at, end)
+    # Each header has two lengths at least.
+    if not 0 <= count <= (end - at) // 2:
+        raise ValueError(HEADERS)
+    headers: list[Header] = []
+    for _ in range(count):
+        name, at = _field(view, at, end)
+        if name is None:
+            raise ValueError(HEADERS)
+        content, at = _field(view, at, end)
+        headers.append((str(name, "utf-8", "replace"), None if content is None else bytes(content)))
+    if at != end:
+        raise IndexError
+    if batch.has_append_time:
+        timestamp_ms = batch.max_timestamp_ms
+    else:
+        timestamp_ms = _wrapped(batch.first_timestamp_ms + timestamp_delta)
+    offset = _wrapped(batch.base_offset + offset_delta)
+    return Message(offset, key, value, timestamp_ms, batch.timestamp_type, tuple(headers))
+
+
+def _field(view: memoryview, at: int, end: int) -> tuple[memoryview | None, int]:
+    length, at = read_varint(view, at, end)
+    if length < 0:
+        return None, at
+    if length > end - at:
+        raise IndexError
+    return view[at : at + length], at + length
+
+
+def _encoded(message: Message, base_offset: int, first_ms: int) -> bytes:
+    body = bytearray(b"\0")
+    body += varint(message.timestamp_ms - first_ms, 64)
+    body += varint(message.offset - base_offset)
+    for field in (message.key, message.value):
+        body += _prefixed(field)
+    body += varint(len(message.headers))
+    for name, content in message.headers:
+        body += _prefixed(name.encode()) + _prefixed(content)
+    return varint(len(body)) + bytes(body)
+
+
+def _prefixed(field: Buffer | None) -> bytes:
+    return varint(-1) if field is None else varint(len(field)) + bytes(field)
+
+
+def _wrapped(value: int) -> int:
+    """`value` in 64 bits, for sums in damaged batches."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
