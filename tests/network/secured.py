@@ -78,14 +78,13 @@ class SecuredPort:
                 threading.Thread(target=self._serve, args=(link,), daemon=True).start()
 
     def _serve(self, link: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            if self._tls is not None:
-                link = self._secured(link, self._tls)
-            with link, socket.create_connection(self._target) as target:
-                if self._mechanisms is None or self._log_in(link):
-                    back = threading.Thread(target=pipe, args=(target, link), daemon=True)
+        with contextlib.suppress(OSError), link:
+            secured = link if self._tls is None else self._secured(link, self._tls)
+            with secured, socket.create_connection(self._target) as target:
+                if self._mechanisms is None or self._log_in(secured):
+                    back = threading.Thread(target=pipe, args=(target, secured), daemon=True)
                     back.start()
-                    pipe(link, target)
+                    pipe(secured, target)
                     back.join()
 
     def _secured(self, link: socket.socket, tls: ssl.SSLContext) -> ssl.SSLSocket:
