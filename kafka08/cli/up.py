@@ -292,7 +292,7 @@ def check_keys(config: dict[str, str]) -> None:
     """Warn of keys that the brokers will not know or use, which their own logs alone would tell.
     ConfigError for a value that they would refuse."""
     from kafka08.broker.settings.config import BrokerConfig
-    from kafka08.embedded.cluster import DEFAULTS
+    from kafka08.embedded.cluster_config import DEFAULTS
 
     own = {"broker.id": "0", "zookeeper.connect": "localhost:2181"}
     BrokerConfig({**DEFAULTS, **config, **own}).log_notes()

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kafka08.admin.client import AdminClient
-from kafka08.embedded.broker import ALL_INTERFACES, LISTENER_KEYS, PROPERTIES, EmbeddedBroker
+from kafka08.embedded.broker import ALL_INTERFACES, PROPERTIES, EmbeddedBroker
+from kafka08.embedded.cluster_config import cluster_config
 from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.directories import make_directory
 from kafka08.embedded.elections import ended_elections, held_elections
@@ -39,7 +40,7 @@ from kafka08.embedded.waits import Waits, connection_to, metadata
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from kafka08.errors import ConfigError, KafkaError
-from kafka08.levels import LEVELS, NEWEST, Level
+from kafka08.levels import Level
 from kafka08.lifecycle import Startable, end_dropped, warn_unclosed
 from kafka08.listing import some_of
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -60,35 +61,6 @@ PORT_ATTEMPTS = 4
 _POLL_S = 0.005
 
 ZooKeeperKind: TypeAlias = Literal["embedded", "java"]
-
-DEFAULTS: dict[str, str] = {
-    # On a slow machine a broker may be up long before ZooKeeper is.
-    "zookeeper.connection.timeout.ms": "30000",
-    # When all brokers stop together, no other broker can take over from the last ones.
-    "controlled.shutdown.retry.backoff.ms": "500",
-    # Without the cleaner the offsets topic only grows.
-    "log.cleaner.enable": "true",
-    # Without it `topic delete` only marks the topic.
-    "delete.topic.enable": "true",
-    # Clients of all ages then work with their defaults.
-    "api.level": str(NEWEST),
-}
-"""The configuration of embedded brokers besides Kafka's defaults; `config` overrides it."""
-OF_TEMPORARY: dict[str, str] = {
-    # The first group of a cluster creates the offsets topic and `reset` deletes it, which takes a
-    # second for Kafka's 50 partitions. Data that lasts keeps its number.
-    "offsets.topic.num.partitions": "4",
-}
-"""What the brokers of a cluster with temporary data have besides; `config` overrides it too."""
-
-
-def since_0_11(brokers: int) -> dict[str, str]:
-    """Keys of a cluster of that size, from level 0.11 on; `config` overrides them. Brokers create
-    the offsets topic with all of its replicas or not at all, and a new group waits for members."""
-    return {
-        "offsets.topic.replication.factor": str(min(3, brokers)),
-        "group.initial.rebalance.delay.ms": "0",
-    }
 
 
 class EmbeddedCluster(Startable):
@@ -126,16 +98,12 @@ class EmbeddedCluster(Startable):
         ports: Sequence[int] = (),
         cuttable: bool = False,
     ) -> None:
-        level = _level_of(level, config or {})
-        _check_addresses(config or {}, cuttable)
         self._temporary = data_dir is None
+        self._config = cluster_config(
+            brokers, config or {}, level, cuttable=cuttable, is_temporary=self._temporary
+        )
         self.data_dir = _directory(data_dir)
         self._count = brokers
-        defaults = DEFAULTS | OF_TEMPORARY if self._temporary else DEFAULTS
-        if Level.named(level) >= Level.V0_11_0:
-            defaults = defaults | since_0_11(brokers)
-        self._config = defaults | {key: str(value) for key, value in (config or {}).items()}
-        self._config["api.level"] = self._level = level
         self._guard = Guard(self.data_dir if self._temporary else None)
         self._ports = list(ports)
         self.zookeeper = self._make_zookeeper(zookeeper)
@@ -179,7 +147,7 @@ class EmbeddedCluster(Startable):
     @property
     def level(self) -> str:
         """The release whose protocol its brokers speak, such as 0.10.2."""
-        return self._level
+        return self._config["api.level"]
 
     @property
     def bootstrap(self) -> str:
@@ -411,7 +379,7 @@ class EmbeddedCluster(Startable):
             from kafka08.embedded.fault_rules import FaultRules
 
             ids = range(self._count)
-            level = Level.named(self._level)
+            level = Level.named(self.level)
             self._faults = FaultRules(self._faults_directory, level, ids, self._note)
             self._faults.running = self.brokers
         return self._faults
@@ -623,32 +591,6 @@ def _directory(data_dir: Path | str | None) -> Path:
             "directory without one"
         )
     return directory if data_dir else Path(tempfile.mkdtemp("", "kafka08-cluster-", directory))
-
-
-def _check_addresses(config: Mapping[str, Any], cuttable: bool) -> None:
-    """ConfigError for an address that the brokers cannot have."""
-    hosts = ("host.name", "advertised.host.name")
-    for key in LISTENER_KEYS:
-        if key in config:
-            raise ConfigError(f"{key}: each broker has its own port; use {' and '.join(hosts)}")
-    for key in hosts:
-        if cuttable and key in config:
-            raise ConfigError(f"{key}: clients must reach a relay at 127.0.0.1; leave the key out")
-
-
-def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
-    """The value of api.level. ConfigError for one that there is not, or for two that differ."""
-    given = config.get("api.level")
-    named = "api.level" if level is None else "level"
-    if level is None:
-        level = str(NEWEST if given is None else given)
-    if level not in LEVELS:
-        raise ConfigError(f"{named}: {level!r} is not one of {', '.join(LEVELS)}")
-    if given is not None and str(given) != level:
-        raise ConfigError(
-            f"level: {level!r}, but api.level is {given!r} in config: give one of them"
-        )
-    return level
 
 
 def _knows(broker: EmbeddedBroker, expected: set[tuple[int, int]]) -> bool:
