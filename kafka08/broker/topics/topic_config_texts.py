@@ -1,7 +1,7 @@
-"""The text of 0.10.2.2 about a topic configuration value that it refuses, as in CreateTopics 1.
+"""The text of the JVM about a topic configuration value that it refuses, as in CreateTopics 1.
 
 Whether a value is refused, kafka08.topic_config says. Source: ConfigDef.parse, ConfigException and
-kafka.log.LogConfig 0.10.2.2.
+kafka.log.LogConfig 0.10.2.2 and 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.hashing import java_string_hash
-from kafka08.levels import Level
+from kafka08.levels import ByLevel, Level
 from kafka08.topic_config import (
     CLEANUP_POLICY,
     CODECS,
@@ -33,7 +33,29 @@ def bucket(name: str) -> int:
 
 
 KEYS: Final = KEYS_AT[Level.V0_10_2]
-ORDER: Final = sorted(KEYS, key=bucket)
+"""Those of 0.11, too."""
+BESIDE: Final = ("delete.retention.ms", "min.compaction.lag.ms", "file.delete.delay.ms")
+"""Keys that LogConfig declares one after another."""
+ORDER: Final = ByLevel(
+    {
+        Level.V0_10_2: sorted(KEYS, key=bucket),
+        Level.V0_11_0: [
+            key
+            for name in KEYS
+            if name not in BESIDE[1:]
+            for key in (BESIDE if name == BESIDE[0] else (name,))
+        ],
+    }
+)
+"""The order in which values are checked: that of a hash table, then that of the declaration."""
+FORMATS_OF_REPLICAS: Final = ByLevel(
+    {
+        Level.V0_10_2: " must match for format [partitionId],[brokerId]:[partitionId],[brokerId]:"
+        "[partitionId],[brokerId] etc",
+        Level.V0_11_0: "must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId],[brokerId]:[partitionId],[brokerId]:...",
+    }
+)
 LOWEST: Final = {"segment.index.bytes": 0}
 """Where the JVM takes less than kafka08.topic_config."""
 POLICIES: Final = ("compact", "delete")
@@ -44,19 +66,20 @@ ALL_DIGITS: Final = (1e-3, 1e7)
 """Where Java writes a number without an exponent: from, and below."""
 
 
-def text_of_refusal(overrides: Mapping[str, str]) -> str | None:
-    """The text about the first of these values that 0.10.2.2 refuses, in the order of its hash
-    table; None if it takes them all."""
-    for name in ORDER:
-        fault = fault_of(name, overrides[name], KEYS[name]) if name in overrides else None
+def text_of_refusal(overrides: Mapping[str, str], level: Level) -> str | None:
+    """The text about the first of these values that the JVM of `level` refuses, in its order; None
+    if it takes them all."""
+    for name in ORDER[level]:
+        fault = fault_of(name, overrides[name], level) if name in overrides else None
         if fault is not None:
             value, reason = fault
             return f"Invalid value {value} for configuration {name}: {reason}"
     return None
 
 
-def fault_of(name: str, text: str, key: TopicKey) -> tuple[str, str] | None:
+def fault_of(name: str, text: str, level: Level) -> tuple[str, str] | None:
     """The value as the text has it, and what is wrong with it."""
+    key = KEYS[name]
     trimmed = text.strip()
     if key.kind is bool:
         is_boolean = trimmed.lower() in {"true", "false"}
@@ -66,7 +89,7 @@ def fault_of(name: str, text: str, key: TopicKey) -> tuple[str, str] | None:
     if key.kind is float:
         return fault_of_float(text)
     if name in THROTTLED:
-        return fault_of_replicas(name, trimmed)
+        return fault_of_replicas(name, trimmed, level)
     if name == CLEANUP_POLICY:
         return fault_of_word(items_of(trimmed) if trimmed else [], POLICIES)
     return fault_of_word([trimmed], CODECS) if name == "compression.type" else None
@@ -120,9 +143,8 @@ def fault_of_word(words: list[str], legal: tuple[str, ...]) -> tuple[str, str] |
     return None
 
 
-def fault_of_replicas(name: str, trimmed: str) -> tuple[str, str] | None:
+def fault_of_replicas(name: str, trimmed: str, level: Level) -> tuple[str, str] | None:
     if REPLICAS.fullmatch(trimmed) is not None:
         return None
     items = ", ".join(items_of(trimmed))
-    formats = "[partitionId],[brokerId]:[partitionId],[brokerId]:[partitionId],[brokerId] etc"
-    return f"[{items}]", f"{name}  must match for format {formats}"
+    return f"[{items}]", f"{name} {FORMATS_OF_REPLICAS[level]}"

@@ -112,7 +112,7 @@ def checked_overrides(pairs: Sequence[tuple[str, str | None]], level: Level) -> 
     try:
         parse_topic_config(overrides, level)
     except ConfigError as error:
-        text = text_of_refusal(overrides)
+        text = text_of_refusal(overrides, level)
         if text is None and level >= Level.V0_11_0:
             # A value that 0.11.0.3 stores, such as message.format.version=1.0. No broker of its
             # cluster can start after that.

@@ -1,4 +1,4 @@
-"""Texts about refused topic configuration values are those of a real 0.10.2.2."""
+"""Texts about refused topic configuration values are those of a real 0.10.2.2, and of 0.11.0.3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 import pytest
 
 from kafka08.broker.topics.topic_config_texts import java_double, text_of_refusal
+from kafka08.levels import Level
 
+LEVEL = Level.V0_10_2
 LEADERS, FOLLOWERS = (f"{kind}.replication.throttled.replicas" for kind in ("leader", "follower"))
 FORMATS = "[partitionId],[brokerId]:[partitionId],[brokerId]:[partitionId],[brokerId] etc"
 REFUSED = (
@@ -40,7 +42,7 @@ REFUSED = (
 def test_a_text_has_the_value_and_the_reason(name: str, text: str, value: str, reason: str) -> None:
     """The value as it was read, if it was read, and else as it was sent."""
     expected = f"Invalid value {value} for configuration {name}: {reason}"
-    assert expected == text_of_refusal({name: text})
+    assert expected == text_of_refusal({name: text}, LEVEL)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_a_text_has_the_value_and_the_reason(name: str, text: str, value: str, r
 def test_the_longest_values_have_their_text_at_once(name: str, text: str) -> None:
     """A broker serves no one else meanwhile."""
     began = time.process_time()
-    found = text_of_refusal({name: text})
+    found = text_of_refusal({name: text}, LEVEL)
     assert found is not None
     assert found.startswith(f"Invalid value {'[' * (name == LEADERS)}{text}")
     assert time.process_time() - began < 0.5
@@ -73,16 +75,28 @@ def test_values_that_the_jvm_takes_have_no_text() -> None:
         "preallocate": " TRUE ",
         LEADERS: "*",
     }
-    assert text_of_refusal(taken) is None
+    assert text_of_refusal(taken, LEVEL) is None
 
 
 def test_of_several_the_first_in_the_hash_table_counts() -> None:
     """The order of the request does not matter."""
     names = ("flush.ms", "segment.ms", "segment.bytes", "preallocate")
     for order in (names, names[::-1]):
-        text = text_of_refusal(dict.fromkeys(order, "-1"))
+        text = text_of_refusal(dict.fromkeys(order, "-1"), LEVEL)
         assert text is not None
         assert " preallocate: " in text
+
+
+def test_0_11_checks_in_the_order_of_the_declaration() -> None:
+    """The first is then segment.bytes; and the text about replicas is another one."""
+    names = ("preallocate", "flush.ms", "segment.ms", "segment.bytes")
+    text = text_of_refusal(dict.fromkeys(names, "-1"), Level.V0_11_0)
+    assert "Invalid value -1 for configuration segment.bytes: Value must be at least 14" == text
+    assert (
+        f"Invalid value [x] for configuration {LEADERS}: {LEADERS} must be the literal '*' or a "
+        "list of replicas in the following format: [partitionId],[brokerId]:[partitionId],"
+        "[brokerId]:..."
+    ) == text_of_refusal({LEADERS: "x"}, Level.V0_11_0)
 
 
 @pytest.mark.parametrize(
