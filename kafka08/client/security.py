@@ -146,7 +146,7 @@ class SecureClientConfig(Config):
             context.load_default_certs()
             return
         try:
-            context.load_verify_locations(cadata=text)
+            context.load_verify_locations(cadata=_as_ascii(text))
         except (OSError, ValueError) as error:
             raise ConfigError(f"{name}: it has no certificate in PEM that can be read") from error
 
@@ -163,7 +163,7 @@ class SecureClientConfig(Config):
 
         # OpenSSL reads keys from files alone. This one is only its owner's.
         with NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(f"{text}\n{self.ssl_keystore_certificate_chain}\n")
+            file.write(_as_ascii(f"{text}\n{self.ssl_keystore_certificate_chain}\n"))
             file.flush()
             try:
                 # Without a password OpenSSL would ask the terminal for one.
@@ -177,6 +177,11 @@ class SecureClientConfig(Config):
                     else "it must have a certificate, and the key of that certificate, in PEM"
                 )
                 raise ConfigError(f"{name}: {why}") from error
+
+
+def _as_ascii(text: str) -> str:
+    """The PEM, without the letters of comments that Python's ssl refuses."""
+    return text.encode("ascii", "ignore").decode()
 
 
 def _pem_of(path: str, name: str) -> str:

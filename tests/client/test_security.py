@@ -73,6 +73,21 @@ def test_keys_and_certificates_come_from_files_or_values(tmp_path: Path) -> None
         made(KafkaConsumerConfig, {**files, **identity})
 
 
+def test_comments_between_certificates_may_be_in_any_language(tmp_path: Path) -> None:
+    """As in the bundles of certifi and of Fedora, which name each authority."""
+    comment = "# Főtanúsítvány\n"
+    (tmp_path / "bundle.pem").write_text(comment + CA + comment, encoding="utf-8")
+    (tmp_path / "own.pem").write_text(comment + CLIENT_KEY + CLIENT, encoding="utf-8")
+    files = {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(tmp_path / "bundle.pem"),
+        "ssl.keystore.location": str(tmp_path / "own.pem"),
+    }
+    for given in (files, {**SSL, "ssl.truststore.certificates": comment + CA}):
+        context = made(KafkaConsumerConfig, given).security.tls
+        assert len(context.get_ca_certs()) == 1
+
+
 @pytest.mark.parametrize(
     ("given", "what"),
     [
