@@ -513,6 +513,20 @@ def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk:
     assert {tp: MoveStatus.FAILED} == admin.move_statuses({tp: (1,)})
 
 
+def test_what_is_being_moved_is_no_measure_of_replicas(admin: AdminClient) -> None:
+    """Old and new replicas are assigned together until a move ends. (A topic that grew meanwhile
+    got partitions of three replicas instead of two, and a plan for it widened it for good.)"""
+    admin.create_topic("tt", assignment={0: [1, 2]})
+    admin.move_partitions({TopicPartition("tt", 0): (2, 1)})
+    for ask in (
+        lambda: admin.alter_topic("tt", partitions=2),
+        lambda: admin.plan_moves(["tt"], [1, 2]),
+    ):
+        with pytest.raises(AdminError, match="A partition reassignment is in progress of"):
+            ask()
+    admin.alter_topic("tt", config={"retention.ms": 1})
+
+
 @pytest.mark.parametrize(("versions", "known"), [((1,), False), ((1, 2), False), ((1, 4), True)])
 def test_overrides_are_those_of_the_newest_broker(
     zk: ZkClient, versions: tuple[int, ...], known: bool

@@ -46,6 +46,13 @@ class OffsetHistory:
         with self._lock:
             self._committed[store, tp].append(offset)
 
+    def forget(self, store: str) -> None:
+        """Its offsets so far were not the group's."""
+        with self._lock:
+            for (looked, _), looks in self._committed.items():
+                if looked == store:
+                    looks.clear()
+
     def stopped(self, committed: Mapping[TopicPartition, int]) -> None:
         with self._lock:
             for tp, offset in committed.items():
@@ -97,7 +104,7 @@ class OffsetHistory:
 
     def _gone(self) -> Iterator[str]:
         for (store, tp), looks in sorted(self._committed.items()):
-            if looks[-1] is None and any(look is not None for look in looks):
+            if looks and looks[-1] is None and any(look is not None for look in looks):
                 yield f"{tp}: {store}'s offset is gone"
 
     def _again(self) -> Iterator[str]:
