@@ -21,6 +21,7 @@ from kafka08.levels import NEWEST, Level
 from tests.interop.differences.talk import Talk, Talks
 
 T = TypeVar("T", Talk, Talks)
+LAST: Final = max(Level)
 
 
 class Stage(IntEnum):
@@ -58,7 +59,7 @@ def sequence(
     name: str,
     *,
     since: Level = Level.V0_8_2,
-    until: Level = NEWEST,
+    until: Level = LAST,
     departs: tuple[Level, ...] = (),
 ) -> Callable[[Callable[[Talk], object]], Callable[[Talk], object]]:
     """Declares a sequence with one broker, for the levels from `since` to `until`."""
@@ -76,7 +77,7 @@ def ask(
     frame: bytes,
     *,
     since: Level = Level.V0_8_2,
-    until: Level = NEWEST,
+    until: Level = LAST,
     departs: tuple[Level, ...] = (),
     is_silent: bool = False,
 ) -> None:
