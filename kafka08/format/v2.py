@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from kafka08.format.batch import Batch, Compress, Header, Message, RecordFormat
+from kafka08.format.batch import Batch, Checksum, Compress, Header, Message, RecordFormat
 from kafka08.format.types import (
     CODEC_MASK,
     CREATE_TIME,
@@ -234,6 +234,8 @@ class V2(RecordFormat):
         leader_epoch: int,
         max_timestamp_ms: int,
         log_append_time: bool,
+        *,
+        checksum: Checksum | None = None,
     ) -> None:
         _OFFSETS.pack_into(view, batch.position, base_offset, batch.size - 12, leader_epoch)
         if (max_timestamp_ms, log_append_time) == (batch.max_timestamp_ms, batch.has_append_time):
@@ -244,7 +246,7 @@ class V2(RecordFormat):
         attributes |= TIMESTAMP_TYPE_BIT if log_append_time else 0
         Struct(">h").pack_into(checked, 0, attributes)
         Struct(">q").pack_into(checked, 14, max_timestamp_ms)
-        _CRC.pack_into(view, batch.position + self.crc_position, crc32c(checked))
+        _CRC.pack_into(view, batch.position + self.crc_position, (checksum or crc32c)(checked))
 
 
 def _record(view: memoryview, at: int, end: int, batch: Batch) -> Message:

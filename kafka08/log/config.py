@@ -13,10 +13,10 @@ from typing import Any, Final, Self
 from kafka08 import kernel
 from kafka08.config import LONG_MAX
 from kafka08.errors import InvalidMessage, UnknownError
-from kafka08.format import magic_of
+from kafka08.format import RecordFormat, format_of, magic_of
 from kafka08.kernel.types import Buffer, Rules
 from kafka08.levels import Level
-from kafka08.protocol import compression, message_set, validation
+from kafka08.protocol import compression, message_set, record_batches, validation
 from kafka08.protocol_version import LATEST, parse_protocol_version
 from kafka08.topic_config import KEYS_AT, TIMESTAMP_TYPES, parse_stored_config
 
@@ -135,6 +135,11 @@ class LogConfig:
         return 0 if self.rules is None else self.rules.magic
 
     @property
+    def stores_records(self) -> bool:
+        """Whether entries are batches of records, which the kernel does not append by itself."""
+        return isinstance(format_of(self.magic), RecordFormat)
+
+    @property
     def format_setting(self) -> str:
         """The broker's key, with its value, that decides the message format."""
         if self.rules is None:
@@ -173,7 +178,7 @@ class LogConfig:
         try:
             if rules is None:
                 summary = kernel.validate_and_assign(data, base_offset, self.max_message_bytes)
-            elif magic_of(data) != rules.magic:
+            elif magic_of(data) != rules.magic or self.stores_records:
                 return None
             else:
                 summary = kernel.validate_and_stamp(
@@ -210,7 +215,8 @@ class LogConfig:
                 target_codec=self.target_codec,
                 rules=self.append_rules,
             )
-        return validation.prepare(
+        prepare = record_batches.prepare if self.stores_records else validation.prepare
+        return prepare(
             data,
             base_offset,
             now_ms,

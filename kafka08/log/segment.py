@@ -146,7 +146,8 @@ class LogSegment(kernel.SegmentTail):
     def take_limits(self, config: LogConfig) -> None:
         """Set the limits of appends by `kernel.append_plain`."""
         # What the kernel appends is neither synced nor compressed by it.
-        self.takes_plain_sets = config.flush_messages == LONG_MAX and not config.target_codec
+        by_kernel = not (config.target_codec or config.stores_records)
+        self.takes_plain_sets = by_kernel and config.flush_messages == LONG_MAX
         self.rules = config.append_rules
         self.max_entry_bytes = config.max_message_bytes
         least = config.min_insync_replicas

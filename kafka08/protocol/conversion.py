@@ -8,6 +8,7 @@ toMessageFormat 0.10.2.2, which merges all wrappers of a response into one; this
 from __future__ import annotations
 
 from kafka08 import kernel
+from kafka08.format import RecordFormat, batch_at, format_of
 from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
@@ -26,6 +27,7 @@ from kafka08.protocol.message_set import (
     pack,
     wrapper_value,
 )
+from kafka08.protocol.record_batches import as_messages
 from kafka08.protocol.types import Buffer
 
 
@@ -67,6 +69,14 @@ class Converter:
         found: list[Buffer] = []
         try:
             while view:
+                batch = batch_at(view)
+                if batch is not None and isinstance(format_of(batch.magic), RecordFormat):
+                    if batch.end > len(view):
+                        break
+                    unpacked = self._max_unpacked_bytes
+                    found.append(as_messages(view[: batch.end], self._magic, unpacked))
+                    view = view[batch.end :]
+                    continue
                 done = kernel.convert(view, output, self._magic)
                 if done.written:
                     found.append(output[: done.written])

@@ -16,13 +16,15 @@ from struct import Struct
 
 from kafka08 import kernel
 from kafka08.format import FORMATS, Batch, Message, RecordFormat, format_of
-from kafka08.format.batch import Compress
+from kafka08.format.batch import Checksum, Compress
 from kafka08.format.types import Buffer, CorruptMessage, Decompress
+from kafka08.kernel.types import Rules
 from kafka08.log.check import check_log
 from kafka08.log.config import LogConfig
 from kafka08.log.dump import LogDump
 from kafka08.log.log import Log
 from kafka08.protocol import message_set
+from kafka08.protocol.record_batches import prepare
 
 HEAD = Struct(">qiiBBIB")
 TOY = 9
@@ -71,6 +73,8 @@ class Toy(RecordFormat):
         leader_epoch: int,
         max_timestamp_ms: int,
         log_append_time: bool,
+        *,
+        checksum: Checksum | None = None,
     ) -> None:
         Struct(">q").pack_into(view, batch.position, base_offset)
 
@@ -100,7 +104,9 @@ def main(directory: Path) -> None:
     sets = [build(0, [b"a", b"b"]), build(2, [b"c3"]), build(3, [b"d", b"e", b"f"])]
 
     log = Log(directory, config)
-    for one in sets:
+    produced = bytearray(build(0, [b"a", b"b"]))
+    log.append_prepared(prepare(produced, 0, 0, Rules(magic=TOY), 1000, 1000))
+    for one in sets[1:]:
         log.append_as_follower(bytearray(one))
     assert log.log_end_offset == 6
     assert values_in(log.read(4, 1000).bytes(), 4) == [b"e", b"f"]
