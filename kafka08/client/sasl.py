@@ -22,6 +22,7 @@ from kafka08.errors import (
     UnsupportedVersion,
 )
 from kafka08.network.session import Exchange, Session
+from kafka08.protocol.frame import SIZE
 from kafka08.protocol.sasl_authenticate import SaslAuthenticateRequest
 from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
 
@@ -83,12 +84,10 @@ def login(name: str, user: str, password: str) -> Callable[[Session], Exchange]:
 
 def _log_in(session: Session, name: str, tokens: Tokens) -> Exchange:
     try:
-        session.versions.highest(SaslHandshakeRequest, 1, 1)
+        version = session.versions.highest(SaslHandshakeRequest, 0, 1)
     except UnsupportedVersion:
-        raise AuthenticationFailed(
-            "it is older than Kafka 1.0, whose SASL this client does not speak"
-        ) from None
-    payload = yield session.request(SaslHandshakeRequest(name, version=1))
+        raise AuthenticationFailed("it is older than Kafka 0.10, and has no SASL for it") from None
+    payload = yield session.request(SaslHandshakeRequest(name, version=version))
     response: Any = session.response(payload)[1]
     if response.error_code == IllegalSaslState.code:
         raise AuthenticationFailed(
@@ -99,15 +98,33 @@ def _log_in(session: Session, name: str, tokens: Tokens) -> Exchange:
         raise AuthenticationFailed(f"it does not have sasl.mechanism {name}, but {enabled}")
     if response.error_code != NO_ERROR:
         raise AuthenticationFailed(f"error {response.error_code} of SaslHandshake")
+    yield from _exchange(session, tokens) if version else _exchange_bare(session, tokens)
+
+
+def _exchange(session: Session, tokens: Tokens) -> Exchange:
+    """The tokens in requests."""
     token = next(tokens)
     while True:
         payload = yield session.request(SaslAuthenticateRequest(token))
-        response = session.response(payload)[1]
+        response: Any = session.response(payload)[1]
         if response.error_code != NO_ERROR:
             text = response.error_message or f"error {response.error_code}"
             raise AuthenticationFailed(f"{text} (user name and password of sasl.jaas.config)")
         try:
             token = tokens.send(bytes(response.token))
+        except StopIteration:
+            return
+
+
+def _exchange_bare(session: Session, tokens: Tokens) -> Exchange:
+    """The tokens as frames of their own, as before 1.0. A broker that refuses one closes the
+    connection without a word."""
+    session.least = 0  # the last token of PLAIN
+    token = next(tokens)
+    while True:
+        answer = yield SIZE.pack(len(token)) + token
+        try:
+            token = tokens.send(bytes(answer))
         except StopIteration:
             return
 

@@ -345,7 +345,9 @@ class Connection(Closeable):
         deadline = self.runtime.monotonic() + timeout_ms / 1000
         assert self._stream is not None
         if not room:
-            size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)
+            prefix = self._receive(SIZE.size, deadline)
+            least = self._session.least
+            size = frame_size(prefix, self._max_response_bytes, least=least)
             return self._receive(size, deadline)
         self._stream.settimeout(timeout_ms / 1000)
         received = self._stream.recv_into(room)  # mostly the whole response

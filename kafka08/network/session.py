@@ -109,13 +109,14 @@ class Session:
     in_flight   requests without a response yet, oldest first
     versions    what the broker serves; OF_0_8 if it was not asked
     is_opening  whether the first request must wait
+    least       the smallest payload that is awaited
     is_of_0_8   a broker that closes the connection now is of 0.8, for it was asked: on the next one
                 do not `begin`
     """
 
     __slots__ = ("_accepts_0_8", "_asks_versions", "_exchange", "_log_in", "_next_id",
                  "_was_answered", "client_id", "in_flight", "is_of_0_8", "is_opening",
-                 "versions")  # fmt: skip
+                 "least", "versions")  # fmt: skip
 
     def __init__(
         self,
@@ -148,6 +149,7 @@ class Session:
             return self._exchange.send(payload)
         except StopIteration:
             self.is_opening = False
+            self.least = 1
             return b""
 
     def end(self) -> None:
@@ -155,6 +157,7 @@ class Session:
         self.in_flight.clear()
         self.versions = OF_0_8
         self.is_opening = self.is_of_0_8 = self._was_answered = False
+        self.least = 1
 
     def opening_error(self, peer: str, error: Exception) -> KafkaError:
         """The meaning of an error while it `is_opening`, or of a stream that was not secured."""
@@ -163,7 +166,11 @@ class Session:
         if isinstance(error, ProtocolError):
             return protocol_error(peer, error)
         if not self._asks_versions or self._log_in is not None:
-            return ConnectionFailed(f"lost the connection to {peer} while it was opened: {error}")
+            # Before 1.0 a broker says no more about a wrong password.
+            hint = "; brokers before 1.0 close it after a wrong password" if not self.least else ""
+            return ConnectionFailed(
+                f"lost the connection to {peer} while it was opened: {error}{hint}"
+            )
         if self._was_answered and not isinstance(error, TimeoutError):
             # Final for this client, unless the broker just stopped.
             return ConnectionFailed(

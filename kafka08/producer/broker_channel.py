@@ -245,6 +245,7 @@ class BrokerChannel:
             while (payload := self._reader.next_payload()) is not None:
                 if session.is_opening:
                     self._continue_opening(session.advance(payload))
+                    self._reader.least = session.least
                 else:
                     sent, response = session.response(payload)
                     done(ClientResponse(sent, response))

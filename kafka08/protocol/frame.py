@@ -30,11 +30,13 @@ class TlsRecord(ProtocolError):
     """The peer speaks TLS."""
 
 
-def frame_size(prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0) -> int:
-    """The payload size that the four bytes at `position` announce; ProtocolError if it is <= 0 or
-    above `max_size`."""
+def frame_size(
+    prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0, *, least: int = 1
+) -> int:
+    """The payload size that the four bytes at `position` announce; ProtocolError if it is below
+    `least` or above `max_size`."""
     size: int = SIZE.unpack_from(prefix, position)[0]
-    if size <= 0:
+    if size < least:
         raise ProtocolError(f"{size} is not a valid frame size")
     if size > max_size:
         first = SIZE.pack(size)
@@ -105,6 +107,8 @@ class FrameReader:
     def __init__(self, max_size: int, pool: BufferPool | None = None) -> None:
         """`max_size` is the largest payload accepted, in bytes (socket.request.max.bytes)."""
         self._max_size = max_size
+        self.least = 1
+        """The smallest payload accepted."""
         self._pool = BufferPool() if pool is None else pool
         self._buffer: bytearray | GrowingBuffer | None = None
         self._room: memoryview | None = None
@@ -151,7 +155,7 @@ class FrameReader:
             return None
         (size,) = SIZE.unpack_from(buffer, self._start)
         if not 0 < size <= self._max_size:
-            size = frame_size(buffer, self._max_size, self._start)  # which raises
+            size = frame_size(buffer, self._max_size, self._start, least=self.least)
         end = start + size
         if end > self._end:
             return None
@@ -212,7 +216,7 @@ class FrameReader:
         pending = self._end - self._start
         wanted = SIZE.size
         if pending >= SIZE.size:
-            wanted += frame_size(buffer, self._max_size, self._start)
+            wanted += frame_size(buffer, self._max_size, self._start, least=self.least)
             assert wanted > pending, "a complete payload has not been taken"
         if isinstance(buffer, bytearray):
             buffer = self._moved(buffer, wanted)

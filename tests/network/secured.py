@@ -32,7 +32,6 @@ PAIR = b"\0alice\0alice-secret"
 TLS_HANDSHAKE = b"\x16"
 ALERT_OF_JVM = bytes.fromhex("15030300020250")
 """The response of a JVM to what is no TLS."""
-LISTED = [ApiVersionRange(key, 0, last) for key, last in ((3, 0), (17, 1), (18, 0), (36, 0))]
 
 
 def server_context(*, wants_certificate: bool = False) -> ssl.SSLContext:
@@ -48,6 +47,7 @@ class SecuredPort:
 
     tls         the server's side; None: without TLS
     mechanisms  of the login; None: without one
+    is_bare     the tokens are frames of their own, as before 1.0
     """
 
     def __init__(
@@ -56,10 +56,12 @@ class SecuredPort:
         *,
         tls: ssl.SSLContext | None = None,
         mechanisms: list[str] | None = None,
+        is_bare: bool = False,
     ) -> None:
         self._target = target
         self._tls = tls
         self._mechanisms = mechanisms
+        self._is_bare = is_bare
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = self._listener.getsockname()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -109,7 +111,9 @@ class SecuredPort:
             key, version, number = HEADER.unpack_from(payload)
             response: Any
             if key == api_versions.API.key:
-                response = ApiVersionsResponse(0, LISTED)
+                lasts = {3: 0, 17: 0, 18: 0} if self._is_bare else {3: 0, 17: 1, 18: 0, 36: 0}
+                ranges = [ApiVersionRange(key, 0, last) for key, last in lasts.items()]
+                response = ApiVersionsResponse(0, ranges)
             elif key == sasl_handshake.API.key:
                 is_known = payload.endswith(tuple(name.encode() for name in self._mechanisms))
                 response = SaslHandshakeResponse(0 if is_known else 33, self._mechanisms)
@@ -119,6 +123,11 @@ class SecuredPort:
                 response = SaslAuthenticateResponse(0 if is_known else 58, text, b"")
             link.sendall(codec.encode_response(response, number, version))
             if key == sasl_authenticate.API.key:
+                return is_known
+            if self._is_bare and key == sasl_handshake.API.key:
+                is_known = next(frames(link)) == PAIR
+                if is_known:
+                    link.sendall(SIZE.pack(0))
                 return is_known
         return False
 

@@ -201,6 +201,17 @@ def test_requests_come_through(
 
 
 @drivers
+def test_a_broker_before_1_0_takes_the_bare_tokens(ask: Ask, broker: TcpCluster) -> None:
+    """Its last one may be empty. After a wrong password it only closes the connection."""
+    right = Security("SASL_PLAINTEXT", log_in=PLAIN)
+    wrong = Security("SASL_PLAINTEXT", log_in=login("PLAIN", "alice", "guess"))
+    with SecuredPort(target(broker), mechanisms=["PLAIN"], is_bare=True) as port:
+        ask(port.address, right)
+        with pytest.raises(ConnectionFailed, match="after a wrong password"):
+            ask(port.address, wrong)
+
+
+@drivers
 @pytest.mark.parametrize(
     ("server", "client", "what"),
     [
