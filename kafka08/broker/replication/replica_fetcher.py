@@ -34,6 +34,7 @@ from kafka08.errors import (
     ApiError,
     ClientError,
     CorruptLog,
+    FileRefused,
     InvalidMessage,
     KafkaError,
     OffsetOutOfRange,
@@ -492,8 +493,12 @@ class ReplicaFetcher:
             # flush.messages: on disk before the next fetch acknowledges these messages.
             flush = followed.log.owed_flush()
             if flush is not None:
-                self._runtime.run_native(flush.sync)
-                flush.complete()
+                try:
+                    self._runtime.run_native(flush.sync)
+                    flush.complete()
+                except FileRefused:
+                    followed.unsettle()  # fetched again from the HW on, and so not acknowledged
+                    raise
         else:
             self._give_room(tp, followed, message_set)
         followed.lag = max(0, data.high_watermark - followed.log.log_end_offset)

@@ -17,7 +17,8 @@ from kafka08.broker.replication.replica_fetcher import (
     PROBE_BYTES,
     SECONDS_PER_PARTITION,
 )
-from kafka08.errors import StorageError
+from kafka08.errors import FileRefused, StorageError
+from kafka08.log.background import PendingFlush
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.fetch_frame import FetchFrame
@@ -61,6 +62,28 @@ def test_a_follower_applies_flush_messages(tmp_path: Path) -> None:
     pair.produce(b"b")
     pair.fetcher.round()
     assert 2 == pair.copy.log.recovery_point
+
+
+def test_what_could_not_be_flushed_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full descriptor table may refuse a flush for a moment. The next fetch told the leader that
+    the messages are on disk."""
+    pair = Pair(tmp_path, log_flush_interval_messages=1)
+    pair.produce(b"a")
+    with monkeypatch.context() as patch:
+
+        def refuse(_: PendingFlush) -> None:
+            raise FileRefused("cannot sync t-0: Too many open files")
+
+        patch.setattr(PendingFlush, "sync", refuse)
+        for _ in range(3):
+            pair.fetcher.round()
+            assert (1, 0) == (pair.copy.log.log_end_offset, pair.original.high_watermark)
+            pair.follower.runtime.advance(PARTITION_BACKOFF_S)
+    for _ in range(3):
+        pair.fetcher.round()
+    assert 1 == pair.copy.log.recovery_point == pair.original.high_watermark
 
 
 def test_a_disk_that_fails_while_a_log_is_cut_ends_the_process(
