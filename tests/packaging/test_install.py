@@ -21,6 +21,7 @@ LATER = 4_000_000_000
         ("setup.cfg", True),
         ("requirements-dev.lock", True),
         ("kafka08/kernel/_native.pyx", True),
+        ("kafka08/broker/replica/replica_state.py", True),
         ("kafka08/kernel/__pycache__/_python.cpython-311.pyc", False),
     ],
 )

@@ -1,7 +1,7 @@
 """Appender: appends message sets to partitions, and reports when enough replicas have them.
 
-    append            a set for each of several partitions: the part of a ProduceRequest that
-                      FastProduce has not appended
+    append            a set for each of several partitions
+    append_now        one set, if that takes little time
     append_internal   records of the OffsetManager, as one set for an internal topic
     await_acks        only the wait for the replicas
 
@@ -209,30 +209,45 @@ class Appender:
         internal: bool = False,
     ) -> AppendResult | None:
         """The result, or None if the set is queued: `note` gets the result later."""
+        result = self.append_now(
+            inline, topic_partition, message_set, required_acks, internal=internal
+        )
+        if result is None:
+            size = len(message_set)
 
-        size = len(message_set)
+            def appended(info: AppendInfo | None, error: Exception | None) -> None:
+                if error is not None:
+                    result = self.refused_result(topic_partition, error, size)
+                else:
+                    assert info is not None
+                    result = result_of(info)
+                # Also after an error: its fsync may have held the HW of the next leadership.
+                self._purgatories.wake(topic_partition)
+                note(topic_partition, result)
 
-        def appended(info: AppendInfo | None, error: Exception | None) -> None:
-            if error is not None:
-                result = self.refused_result(topic_partition, error, size)
-            else:
-                assert info is not None
-                result = result_of(info)
-            # Also after an error: its fsync may have held the HW of the next leadership.
-            self._purgatories.wake(topic_partition)
-            note(topic_partition, result)
+            partition = self._replica_manager.partition(topic_partition)
+            self._queue_of(partition).submit(bytearray(message_set), required_acks, appended)
+        return result
 
+    def append_now(
+        self,
+        inline: InlineAppends,
+        topic_partition: TopicPartition,
+        message_set: Buffer,
+        required_acks: int,
+        *,
+        internal: bool = False,
+    ) -> AppendResult | None:
+        """The result, also for an error; None if the set belongs into the partition's queue. The
+        caller wakes what waits for it."""
         try:
             if topic_partition.topic in INTERNAL_TOPICS and not internal:
                 raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
             partition = self._replica_manager.partition(topic_partition)
             info = inline.append(partition, message_set, required_acks)
-            if info is None:
-                self._queue_of(partition).submit(bytearray(message_set), required_acks, appended)
-                return None
-            return result_of(info)
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
-            return self.refused_result(topic_partition, error, size)
+            return self.refused_result(topic_partition, error, len(message_set))
+        return None if info is None else result_of(info)
 
     def _queue_of(self, partition: Partition) -> AppendQueue:
         queue = self._queues.get(partition)

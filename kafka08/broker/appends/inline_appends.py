@@ -36,11 +36,7 @@ class InlineAppends:
         self._left_bytes = UNPACKED_BYTES
 
     def append(
-        self,
-        partition: Partition,
-        message_set: Buffer,
-        required_acks: int,
-        now_ms: int | None = None,
+        self, partition: Partition, message_set: Buffer, required_acks: int
     ) -> AppendInfo | None:
         """Partition.append. None if the set belongs into the partition's AppendQueue: others wait
         there, or it takes too long. Then nothing was appended, and offsets in the set's bytes may
@@ -50,7 +46,7 @@ class InlineAppends:
         limit = min(self._left_bytes, RATIO_MAX * max(len(message_set), LARGE_BYTES))
         unpacked_bytes = limit  # Unknown after an error.
         try:
-            info = partition.append(message_set, required_acks, now_ms, limit)
+            info = partition.append(message_set, required_acks, limit)
             unpacked_bytes = info.unpacked_bytes
         except UnpacksTooLarge:
             return None

@@ -26,6 +26,7 @@ cdef class LeaderState:
     cpdef bint has_enough_in_sync(self) except -1
     cpdef bint accepts(self, int32_t acks) except -1
     cpdef note_append(self, int64_t base_offset, int64_t size)
+    cpdef count_in(self, int64_t count, int64_t size)
     @cython.locals(lowest=int64_t, follower=FollowerReplica)
     cpdef bint maybe_raise_high_watermark(self) except -1
     cpdef set_high_watermark(self, int64_t wanted)

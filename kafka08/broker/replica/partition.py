@@ -265,24 +265,16 @@ class Partition(LeaderState):
         self,
         message_set: Buffer,
         required_acks: int,
-        now_ms: int | None = None,
         max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
     ) -> AppendInfo:
-        """Append as the leader, synchronously: validate, number in place, one write. `now_ms` and
+        """Append as the leader, synchronously: validate, number in place, one write.
         `max_unpacked_bytes` as for Log.append. Raises what check_append and Log.append raise. The
         caller then completes delayed operations."""
         log = self.check_append(required_acks)
-        info = log.append(message_set, now_ms, max_unpacked_bytes=max_unpacked_bytes)
+        info = log.append(message_set, max_unpacked_bytes=max_unpacked_bytes)
         self.count_in(info.count, len(message_set))
         self.maybe_raise_high_watermark()
         return info
-
-    def count_in(self, count: int, size: int) -> None:
-        """Count messages that were appended as the leader, with their bytes as the producer sent
-        them: the log may store fewer or more."""
-        self.messages_in += count
-        self.bytes_in += size
-        self.produce_requests += 1
 
     def count_refused(self, error: Exception, size: int) -> None:
         """Count a set of `size` bytes, as the producer sent it, that was not appended."""

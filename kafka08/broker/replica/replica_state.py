@@ -136,13 +136,18 @@ class LeaderState:
         )
 
     def note_append(self, base_offset: int, size: int) -> None:
-        """Count a set of `size` bytes that was appended at `base_offset`, as the leader."""
-        self.messages_in += self._tail().end_offset - base_offset
-        self.bytes_in += size
-        self.produce_requests += 1
+        """A set of `size` bytes was appended at `base_offset`, as the leader."""
+        self.count_in(self._tail().end_offset - base_offset, size)
         # With others in the ISR, a HW below this set waits for them, not for this append.
         if len(self.maximal_isr) <= 1 or self.high_watermark >= base_offset:
             self.maybe_raise_high_watermark()
+
+    def count_in(self, count: int, size: int) -> None:
+        """Count messages that were appended as the leader, with their bytes as the producer sent
+        them: the log may store fewer or more."""
+        self.messages_in += count
+        self.bytes_in += size
+        self.produce_requests += 1
 
     # The high watermark
 

@@ -14,7 +14,6 @@ from kafka08.protocol.codec import RequestHeader, encode_response
 from kafka08.protocol.types import Request, Response
 
 if TYPE_CHECKING:
-    from kafka08.broker.purgatory.delayed_produce import AppendResults
     from kafka08.broker.requests.context import BrokerContext
     from kafka08.network.server_connection import RequestConnection, ResponseFrame
 
@@ -76,11 +75,10 @@ class Call:
 
     header.correlation_id  the response's correlation id
     header.client_id       the client's name, or None
-    appended               the partitions of a Produce that a fast path has appended
     peer                   host:port of the client, for log lines
     """
 
-    __slots__ = ("_broker", "_link", "_refuse", "appended", "header", "request")
+    __slots__ = ("_broker", "_link", "_refuse", "header", "request")
 
     def __init__(
         self,
@@ -89,14 +87,12 @@ class Call:
         header: RequestHeader,
         request: Request,
         refuse: Refuse,
-        appended: AppendResults | None = None,
     ) -> None:
         self._broker = broker
         self._link = link
         self._refuse = refuse
         self.header = header
         self.request = request
-        self.appended = appended
 
     @property
     def peer(self) -> str:
@@ -176,6 +172,23 @@ class Call:
                 "error when handling request %s", self.request, exc_info=error, extra=self.cause
             )
         return self._refuse(self.request, code_of(error))
+
+    def answer(
+        self, handle: Callable[[], Response | ResponseFrame | NoResponse]
+    ) -> ResponseFrame | None:
+        """The frame of the response that `handle` makes; None if the call is parked. An exception
+        becomes the refusal, but ProtocolError is raised: no response can say it."""
+        try:
+            outcome = handle()
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the root of a request: becomes its response
+            outcome = self.refusal(error)
+        if isinstance(outcome, Response):
+            return encode_response(outcome, self.header.correlation_id, self.request.version)
+        if isinstance(outcome, NoResponse):
+            return None if outcome is NoResponse.PARKED else b""
+        return outcome
 
     def run_in_greenlet(
         self,

@@ -13,10 +13,9 @@ from struct import Struct
 from typing import Final
 
 from kafka08.broker.cluster.former_controller import decode_former
-from kafka08.broker.purgatory.delayed_produce import AppendResults
-from kafka08.broker.requests.call import ApiHandler, Call, NoResponse, Refuse
+from kafka08.broker.requests.call import ApiHandler, Call, Refuse
 from kafka08.broker.requests.context import BrokerContext
-from kafka08.broker.requests.fallback import FALL_BACK, Fallback
+from kafka08.broker.requests.fallback import Fallback
 from kafka08.broker.requests.fast_path import API_NUMBER, FastPath
 from kafka08.broker.requests.handlers import (
     acls,
@@ -56,7 +55,7 @@ from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import RequestConnection, ResponseFrame
 from kafka08.protocol.alter_configs import AlterConfigsRequest
 from kafka08.protocol.api_versions import ApiVersionsRequest
-from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
+from kafka08.protocol.codec import RequestHeader, decode_request
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.protocol.create_acls import CreateAclsRequest
@@ -83,7 +82,7 @@ from kafka08.protocol.served import Served, UnknownApi, UnservedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
 from kafka08.protocol.sync_group import SyncGroupRequest
-from kafka08.protocol.types import Request, Response
+from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 
 logger = logging.getLogger(__name__)
@@ -211,13 +210,7 @@ class Dispatcher:
             if fast_path is None:
                 return self._decode(payload, link)
         response = fast_path(payload, link)
-        if response is FALL_BACK:
-            return self._decode(payload, link)
-        if isinstance(response, Fallback):
-            # It may be large, but has few partitions.
-            header, request = decode_request(payload, self._served)
-            return self._respond(header, request, link, response.appended)
-        return response
+        return self._decode(payload, link) if isinstance(response, Fallback) else response
 
     def _handle(
         self, number: int, payload: memoryview, link: RequestConnection
@@ -282,27 +275,12 @@ class Dispatcher:
             link.send_response(response)
 
     def _respond(
-        self,
-        header: RequestHeader,
-        request: Request,
-        link: RequestConnection,
-        appended: AppendResults | None = None,
+        self, header: RequestHeader, request: Request, link: RequestConnection
     ) -> ResponseFrame | None:
-        """Call the handler of a request, with what is done of it."""
+        """Call the handler of a request."""
         handle, refuse = self._handlers[type(request)]
-        call = Call(self._broker, link, header, request, refuse, appended)
-        try:
-            outcome = handle(self._broker, request, call)
-        except ProtocolError:
-            # No response can say it: the connection closes.
-            raise
-        except Exception as error:  # noqa: BLE001 - the root of a request: becomes its response
-            outcome = call.refusal(error)
-        if isinstance(outcome, Response):
-            return encode_response(outcome, header.correlation_id, request.version)
-        if isinstance(outcome, NoResponse):
-            return None if outcome is NoResponse.PARKED else b""
-        return outcome
+        call = Call(self._broker, link, header, request, refuse)
+        return call.answer(lambda: handle(self._broker, request, call))
 
 
 def ignored(link: RequestConnection, error: UnknownApi | UnservedVersion) -> ResponseFrame:

@@ -1,18 +1,13 @@
-"""Fallback: the result of a fast path for a request that the handler must handle."""
+"""Fallback: the result of a fast path for a request that it leaves, with nothing done."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import enum
 from typing import Final
 
-from kafka08.broker.purgatory.delayed_produce import AppendResults
+
+class Fallback(enum.Enum):
+    FALL_BACK = "the request must be decoded and handled"
 
 
-@dataclass(frozen=True, slots=True)
-class Fallback:
-    """The request must be decoded and handled; `appended` has the finished part of a Produce."""
-
-    appended: AppendResults = field(default_factory=dict)
-
-
-FALL_BACK: Final = Fallback()
+FALL_BACK: Final = Fallback.FALL_BACK

@@ -1,13 +1,13 @@
 """FastProduce: Produce of any number of partitions, without objects for topics and partitions.
 
 The kernel reads the request, appends its sets from the receive buffer as the rules of
-`replica_state` allow, and encodes the response. Sets that it does not append go through
-Partition.append. handlers.produce handles the rest, and gets the results of the appended sets:
+`replica_state` allow, and encodes the response. Sets that it leaves are appended by the Appender.
+If there is an error to respond with, or a set must wait for a native job (inline_appends), it also
+finishes the request, from the sets and results so far.
+
+handlers.produce decodes and handles a request with
 
     an unknown or repeated partition
-    an internal topic
-    a set that needs a native job, or queues behind one (inline_appends)
-    the responses to an invalid set
     more than PARTITIONS_AT_ONCE partitions, which it handles in batches
     acks other than -1, 0 and 1
 
@@ -16,9 +16,9 @@ With acks -1 the response is encoded at once, and sent when the replicas have al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
 from kafka08.broker.appends.inline_appends import InlineAppends
@@ -33,17 +33,15 @@ from kafka08.broker.replica.replica_state import append_sets, unacknowledged
 from kafka08.broker.requests.call import Call, answering
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.handlers import produce
-from kafka08.errors import ApiError
-from kafka08.kernel.types import NO_TIMESTAMP, Buffer
 from kafka08.protocol.codec import decode_header
-from kafka08.protocol.produce import ProduceRequest
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.structs import NO_OFFSET
 
 if TYPE_CHECKING:
     from kafka08.broker.replica.partition import Partition
     from kafka08.broker.requests.context import BrokerContext
-    from kafka08.log.slices import AppendInfo
+    from kafka08.kernel.types import Buffer
     from kafka08.network.server_connection import RequestConnection, ResponseFrame
     from kafka08.structs import TopicPartition
 
@@ -69,92 +67,72 @@ class FastProduce:
     def __call__(
         self, payload: memoryview, link: RequestConnection
     ) -> ResponseFrame | Fallback | None:
-        """The response, None if the request is parked, or Fallback with what the handler must
-        finish. Never switches."""
+        """The response, None if the request is parked, or Fallback, with nothing done, if the
+        handler must take it. Never switches."""
         self.count += 1
         request = kernel.read_produce(payload, self._partitions, PARTITIONS_AT_ONCE)
         if request is None or not -1 <= request[0] <= 1:
             return FALL_BACK
         acks, timeout_ms, found, starts, sizes = request
-        now_ms = self._time_ms()
-        base_offsets = append_sets(payload, found, starts, sizes, acks, now_ms)
-        appended = pending = None
-        unappended = [
-            (number, payload[starts[number] : starts[number] + sizes[number]])
-            for number, base_offset in enumerate(base_offsets)
-            if base_offset < 0
-        ]
-        if not unappended:
-            self._purgatories.wake_fetches([one.topic_partition for one in found])
-            response = kernel.write_produced(payload, base_offsets)
-            if acks == ALL_IN_SYNC:
-                pending = unacknowledged(found)
-        else:
-            appended = self._append_remaining(found, base_offsets, unappended, acks, now_ms)
-            # The handler gets these results: no set must be appended again.
-            if len(appended.names) < len(found):
-                return Fallback(appended.results())
-            self._purgatories.wake_fetches(appended.names)
-            response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
-            if acks == ALL_IN_SYNC:
-                pending = appended.pending(found)
+        base_offsets = append_sets(payload, found, starts, sizes, acks, self._time_ms())
+        if NO_OFFSET in base_offsets:
+            sets = [payload[at : at + size] for at, size in zip(starts, sizes, strict=True)]
+            return self._append_rest(payload, link, acks, timeout_ms, found, sets, base_offsets)
+        self._purgatories.wake_fetches([one.topic_partition for one in found])
         if acks == 0:
             return b""
+        response = kernel.write_produced(payload, base_offsets)
+        pending = unacknowledged(found) if acks == ALL_IN_SYNC else None
         if not pending:
             return response
-        results = partial(results_of, found, base_offsets) if appended is None else appended.results
+        results = partial(results_of, found, base_offsets)
         return self._wait(payload, link, timeout_ms, pending, results, response)
 
-    def _append_remaining(
+    def _append_rest(
         self,
-        found: Sequence[Partition],
-        base_offsets: Sequence[int],
-        unappended: Sequence[tuple[int, memoryview]],
+        payload: memoryview,
+        link: RequestConnection,
         acks: int,
-        now_ms: int,
-    ) -> Appended:
-        """Append the sets that the kernel has not appended, as (index, set), except those for the
-        handler. Returns all appended sets of the request."""
-        inline = InlineAppends()
-        appended = Appended([], [], [], [], {})
-        infos = {
-            number: self._append_alone(inline, found[number], data, acks, now_ms, appended.refused)
-            for number, data in unappended
-        }
-        for number, (partition, base_offset) in enumerate(zip(found, base_offsets, strict=True)):
+        timeout_ms: int,
+        found: list[Partition],
+        sets: list[memoryview],
+        base_offsets: list[int],
+    ) -> ResponseFrame | None:
+        """Append the sets that have no offset yet, and respond."""
+        append_now, inline = self._broker.appender.append_now, InlineAppends()
+        results: AppendResults = {}
+        pending: dict[TopicPartition, int] = {}
+        succeeded = True
+        for partition, data, base_offset in zip(found, sets, base_offsets, strict=True):
+            name, result = partition.topic_partition, None
             if base_offset >= 0:
                 # The log still ends with this set: a partition occurs once, and nothing switches.
-                end_offset, time_ms = partition.leader_log().log_end_offset, NO_TIMESTAMP
-            elif (info := infos[number]) is not None:
-                base_offset, end_offset = info.first_offset, info.last_offset + 1
-                time_ms = info.log_append_time_ms
-            else:
-                continue
-            appended.names.append(partition.topic_partition)
-            appended.base_offsets.append(base_offset)
-            appended.end_offsets.append(end_offset)
-            appended.times_ms.append(time_ms)
-        return appended
-
-    def _append_alone(
-        self,
-        inline: InlineAppends,
-        partition: Partition,
-        data: Buffer,
-        acks: int,
-        now_ms: int,
-        refused: AppendResults,
-    ) -> AppendInfo | None:
-        """Append a set that the kernel left; None if it is refused, or left to the handler. A set
-        that was refused must not be appended again: its bytes may have got their timestamps."""
-        if partition.is_internal:
-            return None
-        try:
-            return inline.append(partition, data, acks, now_ms)
-        except ApiError as error:
-            name = partition.topic_partition
-            refused[name] = self._broker.appender.refused_result(name, error, len(data))
-            return None
+                result = AppendResult(base_offset, partition.leader_log().log_end_offset)
+            elif not partition.is_internal:  # which some clients may append to
+                result = append_now(inline, name, data, acks)
+            if result is None or result.error is not None:
+                succeeded = False
+            elif partition.high_watermark < result.next_offset:
+                pending[name] = result.next_offset
+            if result is not None:
+                results[name] = result
+        if not succeeded:
+            by_name = {one.topic_partition: data for one, data in zip(found, sets, strict=True)}
+            request, call = self._call(payload, link, acks, timeout_ms, by_name)
+            return call.answer(
+                lambda: produce.append(self._broker, request, call, by_name, results)
+            )
+        self._purgatories.wake_fetches(list(results))
+        if acks == 0:
+            return b""
+        response = kernel.write_produced(
+            payload,
+            [result.base_offset for result in results.values()],
+            [result.log_append_time_ms for result in results.values()],
+        )
+        if acks != ALL_IN_SYNC or not pending:
+            return response
+        return self._wait(payload, link, timeout_ms, pending, lambda: results, response)
 
     def _wait(
         self,
@@ -171,9 +149,7 @@ class FastProduce:
 
         def done(errors: AppendErrors) -> None:
             if errors:
-                header = decode_header(head)
-                request = ProduceRequest(ALL_IN_SYNC, timeout_ms, [], version=header.version)
-                call = Call(self._broker, link, header, request, produce.refuse)
+                request, call = self._call(head, link, ALL_IN_SYNC, timeout_ms, {})
                 produce.finish(request, with_errors(results(), errors), call)
             else:
                 link.send_response(response)
@@ -185,37 +161,31 @@ class FastProduce:
         link.on_close = partial(waits.abandon, wait)
         return None
 
+    def _call(
+        self,
+        head: Buffer,
+        link: RequestConnection,
+        acks: int,
+        timeout_ms: int,
+        sets: Mapping[TopicPartition, Buffer],
+    ) -> tuple[ProduceRequest, Call]:
+        """The request as the handler sees it, with these sets. `head`: at least its header."""
+        header = decode_header(head)
+        topics: dict[str, list[ProducePartition]] = {}
+        for name, data in sets.items():
+            topics.setdefault(name.topic, []).append(ProducePartition(name.partition, data))
+        request = ProduceRequest(
+            acks,
+            timeout_ms,
+            [ProduceTopic(topic, partitions) for topic, partitions in topics.items()],
+            version=header.version,
+        )
+        return request, Call(self._broker, link, header, request, produce.refuse)
 
-def results_of(found: Sequence[Partition], base_offsets: Sequence[int]) -> AppendResults:
+
+def results_of(found: list[Partition], base_offsets: list[int]) -> AppendResults:
     """The results of sets that the kernel has appended."""
     return {
         partition.topic_partition: AppendResult(base_offset, NO_OFFSET)
         for partition, base_offset in zip(found, base_offsets, strict=True)
     }
-
-
-class Appended(NamedTuple):
-    """The appended sets: for each its partition, its first offset, the offset after it, and its
-    LogAppendTime (-1 if none). `refused` are the results of others that have an error."""
-
-    names: list[TopicPartition]
-    base_offsets: list[int]
-    end_offsets: list[int]
-    times_ms: list[int]
-    refused: AppendResults
-
-    def results(self) -> AppendResults:
-        """All of them in the form of handlers.produce."""
-        appended = {
-            tp: AppendResult(base_offset, end_offset, log_append_time_ms=time_ms)
-            for tp, base_offset, end_offset, time_ms in zip(*self[:4], strict=True)
-        }
-        return appended | self.refused
-
-    def pending(self, found: Sequence[Partition]) -> dict[TopicPartition, int]:
-        """The end offsets that the HWs of their partitions have not reached."""
-        return {
-            tp: end_offset
-            for tp, end_offset, partition in zip(self.names, self.end_offsets, found, strict=True)
-            if partition.high_watermark < end_offset
-        }

@@ -64,8 +64,10 @@ def append(
     request: ProduceRequest,
     call: Call,
     sets: Mapping[TopicPartition, Buffer],
+    appended: AppendResults | None = None,
 ) -> ProduceResponse | NoResponse:
-    """Switches if there are more than PARTITIONS_AT_ONCE sets."""
+    """Append the sets but those that are `appended`, with these results. Switches if there are more
+    than PARTITIONS_AT_ONCE sets."""
     finished: list[AppendResults] = []
     parked = False
 
@@ -81,7 +83,7 @@ def append(
         required_acks=request.required_acks,
         timeout_ms=request.timeout_ms,
         done=call.answering(done),
-        appended=call.appended,
+        appended=appended,
         when_closed=call.when_closed,
         internal_topics_allowed=(
             broker.config.level >= Level.V0_9_0 and call.header.client_id == ADMIN_CLIENT_ID
