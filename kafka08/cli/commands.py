@@ -13,6 +13,13 @@ from kafka08.nearest import did_you_mean
 LEVELS: Final = ("debug", "info", "warning", "error")
 LEVEL: Final = "kafka08.log_level"
 """The context's key for --log-level, for a command that sets up its own log."""
+HINTS: Final = {
+    "--topic": "the topic is a word of its own, as in 'kafka08 topic describe TOPIC'.",
+    "--new-consumer": "a group with a coordinator is joined with --bootstrap alone.",
+    "--port": "'up' takes 2181 and 9092, or free ports if they are taken ('kafka08 status'); a "
+    "single broker has --override port=N.",
+}
+"""Options of other tools, or that one would expect, and what does their work here."""
 
 
 class Commands(click.Group):
@@ -24,6 +31,16 @@ class Commands(click.Group):
             if name in names:
                 return self.load(ctx, name)
         return None
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            hint = HINTS.get(error.option_name)
+            if hint is None:
+                raise
+            says = f"No such option {error.option_name!r}: {hint}"
+            raise click.UsageError(says, error.ctx) from None
 
     def load(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of exactly this name."""

@@ -123,7 +123,7 @@ def in_zookeeper(connect: str, ask: Callable[[AdminClient], Values]) -> Callable
     from kafka08.zk.client import ZkClient
 
     # Made here, connected there: making it imports its library, which has no time limit.
-    zk = ZkClient(connect, name="completion")
+    zk = ZkClient(connect, name="completion", is_patient=False)
 
     def run() -> Values:
         with zk:

@@ -193,7 +193,7 @@ def describe(
     lines = list(describe_lines(topics, **filters, live_brokers=live))
     for line in lines:
         show(line)
-    warn_of_dead_leaders(topics, live)
+    warn_of_dead_leaders(select(topics, **filters, live_brokers=live), live)
     if not lines and any(filters.values()):
         what = "partition is selected" if by_partition else "topic has overrides"
         say(f"No {what} among {counted(len(topics), 'topic')}.")

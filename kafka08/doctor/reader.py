@@ -30,7 +30,7 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
-from kafka08.waiting import giving_up_at
+from kafka08.waiting import giving_up_at, waiting_for
 from kafka08.zk import nodes, paths
 from kafka08.zk.chroots import clusters_beside
 from kafka08.zk.client import ZkClient
@@ -144,7 +144,8 @@ class SnapshotReader(Closeable):
         troubled = [n for n, facts in groups.items() if has_problem(explain(facts))]
         shaky = [n for n, facts in coordinated.items() if has_problem(explain_coordinated(facts))]
         if troubled or shaky:
-            self._runtime.sleep(SECOND_LOOK_S)
+            with waiting_for("a second look at groups"):
+                self._runtime.sleep(SECOND_LOOK_S)
             again = self._reader.read_groups(list(dict.fromkeys([*troubled, *shaky])))
             groups |= {
                 name: group_facts(again, name)

@@ -144,7 +144,9 @@ class Connection(Closeable):
                 if data:
                     stream.settimeout(timeout_ms / 1000)
                     stream.sendall(data)
-                data = session.advance(self._receive_frame(timeout_ms))
+                with waiting_for(self._server):
+                    frame = self._receive_frame(timeout_ms)
+                data = session.advance(frame)
         except (OSError, KafkaError) as error:
             is_of_0_8 = session.is_of_0_8 and not isinstance(error, TimeoutError | ProtocolError)
             why = session.opening_error(str(self), error)

@@ -57,6 +57,9 @@ started, which gives each session its whole timeout again."""
 
 REFUSED_S = 0.2
 """The time for a first try, before an impatient client asks whether all servers refuse it."""
+HASTY_CONNECT_MS = 5000
+"""How long an impatient client waits for its session: kazoo gives each server two seconds, so two
+that are off may come first."""
 HASTY_S = 4.0
 """How long an impatient client waits for a reply, which takes milliseconds."""
 DELETE_ROUNDS = 5
@@ -71,7 +74,7 @@ class ZkClient(ProcessBound):
     name          the owner of the session, for log lines
     make_chroot   create the chroot at start (brokers do; clients fail when it is absent)
     is_patient    False, for commands: servers that refuse the first connection are not waited for,
-                  and a call gives up HASTY_S after the last reply
+                  others for HASTY_CONNECT_MS; and a call gives up HASTY_S after the last reply
     """
 
     def __init__(
@@ -91,6 +94,8 @@ class ZkClient(ProcessBound):
         self._server = f"ZooKeeper at {self.hosts}"
         self.session_timeout_ms = session_timeout_ms
         self.connection_timeout_ms = connection_timeout_ms or session_timeout_ms
+        if not is_patient:
+            self.connection_timeout_ms = min(self.connection_timeout_ms, HASTY_CONNECT_MS)
         self._name = name
         self._make_chroot = make_chroot
         self._is_patient = is_patient
@@ -158,7 +163,8 @@ class ZkClient(ProcessBound):
         self._tracker.close()
         self._settled.set()
         try:
-            self._zookeeper.close()
+            with waiting_for(self._server):
+                self._zookeeper.close()
         finally:
             # Calls that wait for a connection, or for a znode, are sent now, and refused.
             self._connected.set()

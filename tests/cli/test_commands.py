@@ -148,3 +148,19 @@ def test_the_responses_of_verbs_for_machines(
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     assert {"partitions": 0, "problems": []} == output(f"log check {tmp_path}")
     assert output(f"topic delete {name}")["marked_for_deletion"]
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("topic describe --topic t", "as in 'kafka08 topic describe TOPIC'"),
+        ("consume --new-consumer", "--bootstrap alone"),
+        ("up --port 9092", "or free ports if they are taken"),
+        ("topic describe --tipoc", "No such option '--tipoc'"),
+    ],
+)
+def test_an_option_of_other_tools_names_what_does_its_work(line: str, hint: str) -> None:
+    """It has another name here, or needs none; any other unknown option is an error as before."""
+    with pytest.raises(click.UsageError) as refused:
+        root.main(line.split(), prog_name="kafka08", standalone_mode=False)
+    assert hint in refused.value.format_message()

@@ -13,7 +13,7 @@ import pytest
 
 from kafka08 import waiting
 from kafka08.cli.spinner import ERASE_LINE, PLAIN_FRAMES, PlainWaits, Spinner
-from kafka08.errors import RequestTimeout
+from kafka08.errors import ConnectionFailed, RequestTimeout
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.zk.client import ZkClient
@@ -68,11 +68,12 @@ def test_many_short_waits_are_not_shown() -> None:
     assert "Waiting for broker h:2" in terminal.getvalue()
 
 
+@pytest.mark.parametrize("negotiates", [False, True])
 def test_a_silent_broker_and_a_silent_zookeeper_are_waited_for(
-    monkeypatch: pytest.MonkeyPatch, zk: ZkClient
+    monkeypatch: pytest.MonkeyPatch, zk: ZkClient, negotiates: bool
 ) -> None:
     """The spinner appears while a broker or a ZooKeeper does not respond, not only while the client
-    connects."""
+    connects; also where the first question is for the broker's versions."""
     waits: list[str] = []
 
     def announce(who: Any) -> Any:
@@ -82,8 +83,8 @@ def test_a_silent_broker_and_a_silent_zookeeper_are_waited_for(
     monkeypatch.setattr(waiting, "_announce", announce)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        connection = Connection("127.0.0.1", port, timeout_ms=100)
-        with connection, pytest.raises(RequestTimeout):
+        connection = Connection("127.0.0.1", port, timeout_ms=100, negotiates=negotiates)
+        with pytest.raises((RequestTimeout, ConnectionFailed)), connection:
             connection.send(MetadataRequest([]))
     assert [f"broker 127.0.0.1:{port}"] * 2 == waits
     waits.clear()

@@ -75,7 +75,9 @@ def test_filters_show_faulty_partitions_alone(kafka08: Commands, lifeless: Clust
         )
     )
     assert zero == kafka08.refused(*describe, weak).out.decode()
-    assert one == kafka08.refused(*describe, unled).out.decode()
+    done = kafka08.refused(*describe, unled)
+    assert one == done.out.decode()
+    assert "Unavailable: [t,1]: broker 2, the leader, is not registered\n" in done.err
     assert zero + one == kafka08.refused(*describe, weak, unled).out.decode()
     [topic] = json.loads(kafka08.refused(*describe, unled, "--json").out)
     assert [1] == [p["partition"] for p in topic["partitions"]]
