@@ -53,6 +53,8 @@ class TopicDeletion:
         self._changes = changes
         self._on_stopped = on_stopped
         self._remove = remove
+        self._refused: set[str] = set()
+        """Those of which only the znodes are left, which could not be removed."""
 
     def enqueue(self, topics: Collection[str]) -> None:
         """Start to delete existing topics."""
@@ -60,9 +62,12 @@ class TopicDeletion:
         self.resume(topics)
 
     def resume(self, topics: Iterable[str]) -> None:
-        """Check queued topics again: the event that they waited for may have happened."""
+        """Check queued topics again: the event that they waited for may have happened. Also those
+        whose znodes could not be removed, for which no event will tell."""
         context = self._context
-        for topic in sorted(context.topics_to_delete.intersection(topics)):
+        again = {*topics, *self._refused}
+        self._refused.clear()
+        for topic in sorted(context.topics_to_delete & again):
             context.topics_ineligible.discard(topic)
             self._advance(topic)
 
@@ -136,14 +141,15 @@ class TopicDeletion:
     def _complete(self, topic: str, replicas: list[PartitionReplica]) -> None:
         partitions = self._context.partitions_of({topic})
         self._changes.replicas_to_nonexistent(replicas)
-        # NONEXISTENT may only follow OFFLINE.
+        # NONEXISTENT may only follow OFFLINE. They are that already if the removal failed before.
+        partitions = [tp for tp in partitions if tp in self._context.partition_states]
         self._changes.partitions_to_offline(partitions)
         self._changes.partitions_to_nonexistent(partitions)
         try:
             self._remove(topic)
         except OF_ONE_ZNODE as error:
-            # No replica is left in the assignment, so the next `resume` tries the znodes again.
             logger.error("The znodes of topic %s cannot be removed: %s", topic, error)
+            self._refused.add(topic)
             self._halt({topic})
             return
         self._context.forget_topics({topic})

@@ -9,6 +9,7 @@ import pytest
 
 from kafka08.broker.controller.leadership import Leadership
 from kafka08.broker.controller.replica_state import PartitionReplica
+from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.term import Term
 from kafka08.errors import NO_ERROR
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError
@@ -16,6 +17,7 @@ from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaRespons
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
+from kafka08.zk.errors import NotAllowed
 from tests.broker.controller.conftest import AT_0_10_2, Cluster, led
 from tests.waiting import until
 
@@ -208,6 +210,31 @@ def test_a_deletion_survives_its_controller(cluster: Cluster) -> None:
     cluster.active_controller(2, delete_topic_enable=True)
     until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
     assert cluster.store.topics() == []
+
+
+def test_a_deletion_whose_znodes_stay_is_finished_later(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another program's access list, say, refuses the removal once: the next attempt removes them,
+    and makes no transition again."""
+    cluster.broker(1)
+    remove, attempts = RequestZnodes.remove_topic, []
+
+    def refused(requests: RequestZnodes, topic: str) -> None:
+        attempts.append(topic)
+        if len(attempts) == 1:
+            raise NotAllowed(paths.topic(topic))
+        remove(requests, topic)
+
+    monkeypatch.setattr(RequestZnodes, "remove_topic", refused)
+    cluster.active_controller(1, delete_topic_enable=True)
+    cluster.create_topic("t", {0: (1,)})
+    cluster.wait_for_state("t", 0, 1, (1,))
+    cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+    until(lambda: "znodes of topic t cannot be removed" in caplog.text)
+    cluster.broker(2)
+    until(lambda: cluster.store.topics() == [], "the deletion to finish")
+    assert "should be in one of the states" not in caplog.text
 
 
 def test_a_deletion_that_starts_again_while_responses_wait(cluster: Cluster) -> None:
