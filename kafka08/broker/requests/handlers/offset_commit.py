@@ -2,7 +2,8 @@
 
 Version 0: per partition 3 if it cannot exist, 12 for too long metadata, else the offset goes to
 /consumers/<group>/offsets/<topic>/<partition>; the metadata are dropped. Version 1: see
-OffsetManager.commit; 3 beyond UNKNOWN_MAX such partitions. Generation and member are ignored.
+OffsetManager.commit; 3 beyond UNKNOWN_MAX such partitions, and once UNKNOWN_ABOVE offsets are kept.
+Generation and member are ignored.
 
 From level 0.9 on: 3 for such a partition; for others generation and member decide, see
 Group.check_commit. (The originals store offsets of any partition, and 0.8.2.2 in version 1 of any
@@ -50,6 +51,8 @@ may hear first."""
 UNKNOWN_MAX: Final = 100
 """Of each thousand partitions of a request, how many 0.8's coordinator stores although they do not
 exist."""
+UNKNOWN_ABOVE: Final = 200_000
+"""With so many offsets in its cache it stores none of these: many requests would fill it, too."""
 ZOOKEEPER_VERSION: Final = 0
 """The version that stores offsets in ZooKeeper."""
 
@@ -122,7 +125,8 @@ def commit_part(
         done(commit_to_zookeeper(broker, request.group, offsets))
         return
     known = {tp: offset for tp, offset in offsets.items() if may_exist(broker, tp)}
-    if broker.config.level < Level.V0_9_0:
+    is_old = broker.config.level < Level.V0_9_0
+    if is_old and len(known) < len(offsets) and len(broker.offset_manager) < UNKNOWN_ABOVE:
         # 0.8: the offsets of a topic that the coordinator does not know are stored, too.
         others = ((tp, item) for tp, item in offsets.items() if tp not in known)
         known |= islice(others, UNKNOWN_MAX)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka08.broker.requests.handlers import offset_commit
 from kafka08.broker.requests.handlers.offset_commit import UNKNOWN_MAX
 from kafka08.errors import NO_ERROR, RebalanceInProgress, UnknownTopicOrPartition
 from kafka08.protocol.codec import decode_response, encode_request
@@ -125,9 +126,16 @@ def test_offsets_of_nothing_are_not_kept(tmp_path: Path, level: str, version: in
     assert {"t": [0, 0, 0, 3, 3, 3], "unknown": [3]} == codes(response)
 
 
-def test_some_offsets_of_nothing_are_kept_by_0_8(tmp_path: Path) -> None:
-    """Its coordinator stores those of topics that it does not know; ours a bounded number."""
+def test_some_offsets_of_nothing_are_kept_by_0_8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its coordinator stores those of topics that it does not know; ours a bounded number, in one
+    request and in many."""
     world = coordinator(tmp_path, "0.8.2")
     partitions = [OffsetCommitPartition(number, 7, "") for number in range(UNKNOWN_MAX + 1)]
     request = OffsetCommitRequest("g", [OffsetCommitTopic("unknown", partitions)], version=1)
     assert {"unknown": [0] * UNKNOWN_MAX + [3]} == codes(world.client.call(request))
+    monkeypatch.setattr(offset_commit, "UNKNOWN_ABOVE", UNKNOWN_MAX)
+    request.topics.append(OffsetCommitTopic("t", [OffsetCommitPartition(0, 7, "")]))
+    expected = {"unknown": [3] * (UNKNOWN_MAX + 1), "t": [0]}
+    assert expected == codes(world.client.call(request))
