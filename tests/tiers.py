@@ -201,6 +201,7 @@ TIERS: Final = (
             "tests/broker/groups/test_many_groups.py",
             "tests/broker/requests/test_recorded_requests.py::test_every_history",
             "tests/broker/test_hub_holds.py",
+            "tests/integration/test_converted_fetches.py",
             "tests/integration/test_drills.py",
             "tests/kernel/test_build.py",
             "tests/migration/test_offset_migration.py::test_interrupted_at_every_write",
