@@ -8,10 +8,11 @@ kafka.log.ProducerStateManager.writeSnapshot 0.11.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
+from kafka08 import kernel
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import Buffer
 from kafka08.log.producers import ProducerEntry
@@ -23,17 +24,15 @@ CRC: Final = Struct(">I")
 CRC_POSITION: Final = 2
 CHECKED_FROM: Final = 6
 
-Checksum = Callable[[bytes], int]
 
-
-def encode(entries: Iterable[ProducerEntry], crc32c: Checksum) -> bytes:
+def encode(entries: Iterable[ProducerEntry]) -> bytes:
     packed = [ENTRY.pack(*entry) for entry in entries]
     data = bytearray(HEADER.pack(VERSION, 0, len(packed)) + b"".join(packed))
-    CRC.pack_into(data, CRC_POSITION, crc32c(bytes(data[CHECKED_FROM:])))
+    CRC.pack_into(data, CRC_POSITION, kernel.crc32c(data[CHECKED_FROM:]))
     return bytes(data)
 
 
-def decode(data: Buffer, crc32c: Checksum) -> list[ProducerEntry]:
+def decode(data: Buffer) -> list[ProducerEntry]:
     """CorruptLog for another version, a wrong checksum, or a count that does not fit the size. The
     file is then deleted, and an older one used."""
     if len(data) < HEADER.size:
@@ -41,7 +40,7 @@ def decode(data: Buffer, crc32c: Checksum) -> list[ProducerEntry]:
     version, crc, count = HEADER.unpack_from(data)
     if version != VERSION:
         raise CorruptLog(f"producer snapshot: version {version}, not {VERSION}")
-    if crc != crc32c(bytes(data[CHECKED_FROM:])):
+    if crc != kernel.crc32c(data[CHECKED_FROM:]):
         raise CorruptLog("producer snapshot: wrong checksum")
     if len(data) != HEADER.size + count * ENTRY.size:
         raise CorruptLog(f"producer snapshot: {len(data)} bytes for {count} producers")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from struct import Struct, unpack_from
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka08 import kernel
 from kafka08.errors import (
     ApiError,
     CorruptLog,
@@ -20,8 +21,10 @@ from kafka08.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
+from kafka08.format.types import CorruptMessage
 from kafka08.log import aborted_transactions, producer_snapshot
 from kafka08.log.aborted_transactions import AbortedTransaction
+from kafka08.log.producer_entries import encode_marker, producer_entries
 from kafka08.log.producers import (
     SEQUENCE_MAX,
     Marker,
@@ -36,54 +39,13 @@ LOGS = json.loads((DATA / "0.11-logs.json").read_text(encoding="utf-8"))
 IDEMPOTENCE = json.loads((DATA / "0.11-idempotence.json").read_text(encoding="utf-8"))
 PRODUCED = json.loads((DATA / "0.11-api-data.json").read_text(encoding="utf-8"))
 COORDINATED = json.loads((DATA / "0.11-txn-coordinator.json").read_text(encoding="utf-8"))
-HEADER = Struct(">qiiBIhiqqqhii")
-TRANSACTIONAL, CONTROL = 0x10, 0x20
-CASTAGNOLI = 0x82F63B78
 NOW_MS = 1_800_000_000_000
-
-
-def crc32c(data: bytes) -> int:
-    """Bit by bit."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (CASTAGNOLI if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-def entries_of(log: bytes) -> Iterator[SequencedBatch | Marker]:
-    """The batches and markers of producers with an id in captured batches."""
-    position = 0
-    while position < len(log):
-        fields = HEADER.unpack_from(log, position)
-        base_offset, size, attributes, delta = fields[0], fields[1], fields[5], fields[6]
-        max_timestamp, producer_id, epoch, sequence, count = fields[8:]
-        if attributes & CONTROL:
-            # A record's length, attributes, two deltas, then the key's length: 5 bytes.
-            kind = unpack_from(">hh", log, position + HEADER.size + 5)[1]
-            coordinator_epoch = unpack_from(">hi", log, position + HEADER.size + 10)[1]
-            yield Marker(
-                producer_id, epoch, kind == 1, coordinator_epoch, base_offset, max_timestamp
-            )
-        elif producer_id >= 0:
-            last = base_offset + (count - 1 if base_offset < 0 else delta)
-            yield SequencedBatch(
-                producer_id,
-                epoch,
-                sequence,
-                base_offset,
-                last,
-                max_timestamp,
-                bool(attributes & TRANSACTIONAL),
-            )
-        position += 12 + size
 
 
 def rebuilt(log: bytes) -> tuple[Producers, list[AbortedTransaction]]:
     """The producers of a log, as recovery reads it, and its aborted transactions."""
     producers, aborted = Producers(), []
-    for one in entries_of(log):
+    for one in producer_entries(log):
         if isinstance(one, Marker):
             entry = producers.append_marker(one, NOW_MS)
             aborted += [] if entry is None else [entry]
@@ -113,7 +75,7 @@ class TestCaptured:
         for entry in PRODUCED:
             if not entry["name"].startswith("produce-idem") or topic != topic_of(entry):
                 continue
-            for sent in entries_of(set_of(entry)):
+            for sent in producer_entries(set_of(entry)):
                 assert isinstance(sent, SequencedBatch)
                 answer = entry["response"]["body"]["topics"][0]["parts"][0]
                 theirs = (answer["err"], answer["offset"], answer["ts"])
@@ -136,26 +98,41 @@ class TestCaptured:
             return  # an older format has no producers
         producers, aborted = rebuilt(data)
         last = max(file for file in files if file.endswith(".snapshot"))
-        theirs = producer_snapshot.decode(bytes.fromhex(files[last]["hex"]), crc32c)
+        theirs = producer_snapshot.decode(bytes.fromhex(files[last]["hex"]))
         assert sorted(theirs) == sorted(producers.entries())
         indexes = sorted(file for file in files if file.endswith(".txnindex"))
         index = b"".join(bytes.fromhex(files[file]["hex"]) for file in indexes)
         assert index == b"".join(entry.encode() for entry in aborted)
+
+    def test_markers_are_written_as_the_jvm_does(self) -> None:
+        """The record of each captured marker is made of its result and its coordinator's epoch."""
+        found = set()
+        for files in LOGS.values():
+            for file in files.values() if isinstance(files, dict) else ():
+                for batch in file.get("decoded", ()) if isinstance(file, dict) else ():
+                    for record in batch.get("records", ()) if isinstance(batch, dict) else ():
+                        if "control" in record:
+                            key, value = (bytes.fromhex(record[n]["hex"]) for n in ("key", "value"))
+                            control = record["control"]
+                            made = encode_marker(control["type"] == 1, control["coordinator_epoch"])
+                            assert (key, value) == made
+                            found.add(control["type"])
+        assert {0, 1} == found
 
     def test_snapshots_are_written_as_the_jvm_does(self) -> None:
         """Each captured file is decoded and encoded back to its bytes."""
         found = [*snapshots(LOGS), *snapshots(IDEMPOTENCE["files"]), *snapshots(COORDINATED)]
         assert len(found) > 20
         for data in found:
-            entries = producer_snapshot.decode(data, crc32c)
-            assert data == producer_snapshot.encode(entries, crc32c)
+            entries = producer_snapshot.decode(data)
+            assert data == producer_snapshot.encode(entries)
 
     def test_an_open_transaction_is_in_the_snapshot(self) -> None:
         """The captured snapshot of a clean stop holds the LSO at the transaction's first offset."""
         (data,) = snapshots(
             [one for one in COORDINATED if one["name"] == "snapshot-open-transaction"]
         )
-        producers = Producers.of_snapshot(producer_snapshot.decode(data, crc32c), NOW_MS)
+        producers = Producers.of_snapshot(producer_snapshot.decode(data), NOW_MS)
         assert {9999: 3} == producers.open_transactions
         assert 3 == producers.last_stable_offset(5, 0)
 
@@ -163,11 +140,11 @@ class TestCaptured:
         """As captured: the duplicate after a restart has the stored offset and timestamp."""
         files = IDEMPOTENCE["files"]["after clean stop"]
         data = bytes.fromhex(files["broker 1/f-one-0/00000000000000000006.snapshot"]["hex"])
-        producers = Producers.of_snapshot(producer_snapshot.decode(data, crc32c), NOW_MS)
+        producers = Producers.of_snapshot(producer_snapshot.decode(data), NOW_MS)
         calls = {call["name"]: call for call in IDEMPOTENCE["calls"]}
         for name in ("one-dup-after-restart", "one-next-after-restart"):
             answer = calls[name]["response"]["body"]["topics"][0]["parts"][0]
-            (sent,) = entries_of(set_of(calls[name]))
+            (sent,) = producer_entries(set_of(calls[name]))
             assert isinstance(sent, SequencedBatch)
             theirs = (answer["err"], answer["offset"], answer["ts"])
             assert theirs == answer_to(producers, sent, answer["offset"])
@@ -397,23 +374,23 @@ class TestFiles:
 
     def test_a_damaged_snapshot_is_refused(self) -> None:
         """Cut anywhere, or with one bit changed."""
-        data = producer_snapshot.encode(self.entries, crc32c)
+        data = producer_snapshot.encode(self.entries)
         for end in range(len(data)):
             with pytest.raises(CorruptLog):
-                producer_snapshot.decode(data[:end], crc32c)
+                producer_snapshot.decode(data[:end])
         for position in range(len(data)):
             damaged = bytearray(data)
             damaged[position] ^= 1
             with pytest.raises(CorruptLog):
-                producer_snapshot.decode(damaged, crc32c)
+                producer_snapshot.decode(damaged)
 
     def test_a_count_costs_nothing_before_it_is_checked(self) -> None:
         """A file of one producer that states two billion."""
-        data = bytearray(producer_snapshot.encode(self.entries, crc32c))
+        data = bytearray(producer_snapshot.encode(self.entries))
         data[6:10] = b"\x7f\xff\xff\xff"
-        data[2:6] = crc32c(bytes(data[6:])).to_bytes(4, "big")
+        data[2:6] = kernel.crc32c(data[6:]).to_bytes(4, "big")
         with pytest.raises(CorruptLog, match="2147483647 producers"):
-            producer_snapshot.decode(data, crc32c)
+            producer_snapshot.decode(data)
 
     def test_an_index_ends_where_it_is_damaged(self) -> None:
         """A cut entry, another version, or a marker that is not behind the last one."""
@@ -424,3 +401,12 @@ class TestFiles:
         assert entries[:1] == aborted_transactions.decode(data[:34] + b"\1" + data[35:])
         assert entries[:1] == aborted_transactions.decode(data[:34] + data)
         assert (entries[0],) == aborted_transactions.truncated(entries, 6)
+
+    def test_a_damaged_log_is_an_error_of_the_log(self) -> None:
+        """With any byte of a log with markers changed: other entries, or CorruptMessage."""
+        data = bytes.fromhex(LOGS["v-txn-0"]["00000000000000000003.log"]["hex"])
+        for position in range(len(data)):
+            damaged = bytearray(data)
+            damaged[position] ^= 0xFF
+            with suppress(CorruptMessage):
+                list(producer_entries(damaged))

@@ -1,0 +1,82 @@
+"""Batches and markers of producers with an id, as Producers takes them from a log. Pure.
+
+A marker is the one record of a control batch, which is never compressed:
+
+    key     version:i16  type:i16 (0 abort, 1 commit; others are skipped)
+    value   version:i16  coordinator_epoch:i32
+
+Source: org.apache.kafka.common.record.ControlRecordType, EndTransactionMarker 0.11.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final
+
+from kafka08.format import batches
+from kafka08.format.batch import NO_PRODUCER, Batch
+from kafka08.format.types import Buffer, CorruptMessage
+from kafka08.format.v2 import V2
+from kafka08.log.producers import Marker, SequencedBatch
+
+KEY: Final = Struct(">hh")
+VALUE: Final = Struct(">hi")
+ABORT: Final = 0
+COMMIT: Final = 1
+
+
+def producer_entries(data: Buffer) -> Iterator[SequencedBatch | Marker]:
+    """The batches and markers of producers in `data`, in order. CorruptMessage."""
+    view = memoryview(data)
+    for batch in batches(view):
+        if batch.producer_id == NO_PRODUCER:
+            continue
+        if not batch.is_control:
+            yield sequenced(batch)
+        elif batch.record_count:  # compaction may leave it without its marker
+            marker = read_marker(view, batch)
+            if marker is not None:
+                yield marker
+
+
+def sequenced(batch: Batch) -> SequencedBatch:
+    """A batch of records, as Producers takes it."""
+    return SequencedBatch(
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.base_offset,
+        batch.last_offset,
+        batch.max_timestamp_ms,
+        batch.is_transactional,
+    )
+
+
+def read_marker(view: memoryview, batch: Batch) -> Marker | None:
+    """The marker of a control batch; None for another kind. CorruptMessage."""
+    if batch.codec:
+        raise CorruptMessage(batch.position, batch.base_offset, "a compressed control batch")
+    record = next(V2().read_records(view[batch.position + V2.head_bytes : batch.end], batch))
+    key, value = record.key, record.value
+    if key is None or len(key) < KEY.size:
+        raise CorruptMessage(batch.position, batch.base_offset, "a control record without its key")
+    kind = KEY.unpack_from(key)[1]
+    if kind not in {ABORT, COMMIT}:
+        return None
+    if value is None or len(value) < VALUE.size:
+        raise CorruptMessage(batch.position, batch.base_offset, "a marker without its value")
+    coordinator_epoch = VALUE.unpack_from(value)[1]
+    return Marker(
+        batch.producer_id,
+        batch.producer_epoch,
+        kind == COMMIT,
+        coordinator_epoch,
+        batch.base_offset,
+        batch.max_timestamp_ms,
+    )
+
+
+def encode_marker(commits: bool, coordinator_epoch: int) -> tuple[bytes, bytes]:
+    """Key and value of a marker's record."""
+    return KEY.pack(0, COMMIT if commits else ABORT), VALUE.pack(0, coordinator_epoch)
