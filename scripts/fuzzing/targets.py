@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kafka08 import kernel
 from kafka08.broker.requests import fast_groups
-from kafka08.errors import KafkaError, ProtocolError, ZooKeeperError
+from kafka08.errors import CorruptLog, KafkaError, ProtocolError, ZooKeeperError
 from kafka08.kernel import _python as twin
 from kafka08.kernel.types import (
     BadTimestamp,
@@ -24,7 +24,10 @@ from kafka08.kernel.types import (
     Unpacker,
 )
 from kafka08.levels import Level
-from kafka08.protocol import compression, consumer_protocol
+from kafka08.log import aborted_transactions, producer_snapshot
+from kafka08.log.leader_epochs import LeaderEpochs
+from kafka08.log.producer_entries import producer_entries
+from kafka08.protocol import compression, consumer_protocol, transaction_records
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import correlation_id_of, decode_request, decode_response
 from kafka08.protocol.fetch import FetchRequest, read_news
@@ -33,6 +36,7 @@ from kafka08.protocol.group_records import decode_group
 from kafka08.protocol.offset_records import decode_key, decode_offset_value
 from kafka08.protocol.served import SERVED
 from kafka08.zk import nodes
+from kafka08.zk.producer_ids import ProducerIdBlock
 
 DATA: Final = Path(__file__).parent.parent.parent / "tests" / "data"
 UNPACKED_BYTES: Final = 1 << 20
@@ -56,6 +60,7 @@ DECODE_NODE: Final[tuple[Callable[[str], object], ...]] = (
     nodes.decode_isr_changes,
     nodes.decode_cluster_id,
     nodes.decode_offset,
+    ProducerIdBlock.decode,
 )
 
 
@@ -113,8 +118,10 @@ def _news_read(payload: memoryview, version: int) -> list[tuple[str, Any]] | Non
 
 
 def record(data: bytes) -> None:
-    """Keys and values of the offsets topic, and the bytes that consumers exchange in a group."""
+    """Keys and values of the internal topics, and the bytes that consumers exchange in a group."""
     for decode in (
+        transaction_records.decode_key,
+        transaction_records.decode_transaction,
         decode_key,
         decode_offset_value,
         decode_group,
@@ -134,6 +141,20 @@ def znode(data: bytes) -> None:
             DECODE_NODE[data[0] % len(DECODE_NODE)](data[1:].decode(errors="surrogateescape"))
         except ZooKeeperError:
             pass
+
+
+def log_file(data: bytes) -> None:
+    """A file of a partition directory beside its messages."""
+    aborted_transactions.decode(data)
+    for decode in (
+        producer_snapshot.decode,
+        lambda text: LeaderEpochs.decode(text.decode("latin-1")),
+        lambda log: list(producer_entries(log)),
+    ):
+        try:
+            decode(data)
+        except (CorruptLog, CorruptMessage):
+            continue
 
 
 def frame(data: bytes) -> None:
@@ -272,6 +293,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "frame": frame,
     "decompress": decompressed,
     "set": message_set,
+    "log": log_file,
 }
 
 
@@ -288,6 +310,8 @@ def seeds(target: str) -> Iterator[bytes]:
             _texts(json.loads((DATA / "znodes-0.8.2.2-live.json").read_text()))
         ):
             yield bytes([number % len(DECODE_NODE)]) + text.encode()
+    elif target == "log":
+        yield from _files(json.loads((DATA / "0.11-logs.json").read_text()))
     else:
         for magic in (0, 1):
             for codec in range(4):
@@ -313,6 +337,18 @@ def _exchanges(found: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(found, list):
         for value in found:
             yield from _exchanges(value)
+
+
+def _files(found: Any) -> Iterator[bytes]:
+    """The files that are not empty, at any depth."""
+    if isinstance(found, dict):
+        if found.get("hex"):
+            yield bytes.fromhex(found["hex"])
+        elif found.get("text"):
+            yield found["text"].encode()
+        else:
+            for value in found.values():
+                yield from _files(value)
 
 
 def _texts(found: Any) -> Iterator[str]:
