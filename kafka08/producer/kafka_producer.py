@@ -21,6 +21,7 @@ from kafka08.client.metadata import PartitionInfo
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.config import LONG_MAX
 from kafka08.errors import (
+    AuthenticationFailed,
     BufferExhausted,
     InvalidTopic,
     KafkaError,
@@ -318,7 +319,12 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         try:
             route = self._routes.find(topic)
             queue = self._queue_for(route, record, key_bytes, value_bytes)
-        except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
+        except (
+            RequestTimeout,
+            AuthenticationFailed,
+            InvalidTopic,
+            UnknownTopicOrPartition,
+        ) as error:
             partition = NO_PARTITION if record.partition is None else record.partition
             return failed(TopicPartition(topic, partition), error, callback)
         if timestamp is None:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.errors import AuthenticationFailed
 from kafka08.protocol.metadata import MetadataResponse
 from kafka08.runtime import WAIT_S_MAX, ClientRuntime
 
@@ -39,8 +38,8 @@ class ProducerMetadata:
         runtime: ClientRuntime,
     ) -> None:
         self.cluster = ClusterMetadata()
-        self.refusal: AuthenticationFailed | None = None
-        """Why the last broker refused this client; None since one responded."""
+        self.refusal = ""
+        """Why the last broker refused this client; empty since one responded."""
         self._bootstrap = list(bootstrap)
         self._max_age_s = max_age_s
         self._backoff_s = backoff_s
@@ -171,7 +170,7 @@ class ProducerMetadata:
     def update(self, response: MetadataResponse, now: float) -> None:
         """Apply a response. A missing topic that a thread waits for is requested again."""
         with self._lock:
-            former, self.refusal = self.cluster, None
+            former, self.refusal = self.cluster, ""
             self.cluster = former.updated(response)
             topics = [topic.topic for topic in response.topics]
             is_same = former.brokers == self.cluster.brokers

@@ -366,7 +366,7 @@ class Sender(ProcessBound):
         the front of their queues in the original order."""
         self._metadata.request_update()
         if isinstance(lost.error, AuthenticationFailed):
-            self._metadata.refusal = lost.error
+            self._metadata.refusal = str(lost.error)
         for sent in reversed(lost.sent):
             self._lost_one(sent, lost.error if sent is lost.sent[0] else None)
 

@@ -9,6 +9,7 @@ from typing import Final
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.errors import (
     ApiError,
+    AuthenticationFailed,
     InvalidTopic,
     ProducerClosed,
     RequestTimeout,
@@ -114,8 +115,8 @@ class TopicRoutes:
             info = self.metadata.cluster.topics.get(topic)
             if number != former and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
-            if self.metadata.refusal is not None:
-                raise self.metadata.refusal
+            if self.metadata.refusal:
+                raise AuthenticationFailed(self.metadata.refusal)
             if left <= 0:
                 is_missing = info is not None and info.error is UnknownTopicOrPartition
                 raise (TopicMissing if is_missing else RequestTimeout)(

@@ -7,15 +7,19 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from kafka08.client import ClusterClient
 from kafka08.client.sasl import login
+from kafka08.consumer import KafkaConsumerConfig
 from kafka08.errors import AuthenticationFailed, ConnectionFailed
 from kafka08.network.connection import Connection
 from kafka08.network.session import PLAINTEXT, Security
 from kafka08.network.tls import RECEIVE_BYTES, SEND_BYTES, TlsStream
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.producer.broker_channel import ClientResponse
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -278,3 +282,26 @@ def test_a_wrong_protocol_mechanism_or_password_is_named(
     with SecuredPort(target(broker), **port) as secured, pytest.raises(kind, match=what) as failed:
         ask(secured.address, security)
     assert "guess" not in str(failed.value) + repr(security)
+
+
+def test_a_wrong_password_is_said_at_once(broker: TcpCluster) -> None:
+    """Clients do not try it for as long as they would wait for a broker."""
+    with SecuredPort(target(broker), mechanisms=["PLAIN"]) as port:
+        host, number = port.address
+        keys = {
+            "bootstrap.servers": f"{host}:{number}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="alice" password="guess";',
+        }
+        security = KafkaConsumerConfig(keys).security
+        with (
+            closing(ClusterClient([port.address], negotiates=True, security=security)) as cluster,
+            pytest.raises(AuthenticationFailed, match="Invalid username or password"),
+        ):
+            cluster.refresh()
+        with KafkaProducer(KafkaProducerConfig({**keys, "max.block.ms": "3600000"})) as producer:
+            refused = producer.send(ProducerRecord("t", b"v"))
+            with pytest.raises(AuthenticationFailed, match="Invalid username or password"):
+                refused.result(0)
