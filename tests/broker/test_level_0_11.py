@@ -12,6 +12,7 @@ from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource,
 from kafka08.protocol.codec import decode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest, NewTopic, TopicConfigEntry
+from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedConfig
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.metadata import MetadataRequest
@@ -22,6 +23,7 @@ from kafka08.protocol.offset_for_leader_epoch import (
     OffsetForLeaderEpochTopic,
 )
 from kafka08.structs import OFFSETS_TOPIC
+from kafka08.zk import paths
 from tests.broker.world import World
 
 CAPTURED: dict[str, dict[str, Any]] = {
@@ -221,3 +223,13 @@ class TestOffsetsTopic:
         world.store.live.append(2)
         assert 15 == world.client.call(ConsumerMetadataRequest("g")).error_code
         assert [OFFSETS_TOPIC] == world.store.topics()
+
+    def test_it_is_not_deleted(self, tmp_path: Path) -> None:
+        """It has the offsets of every group: 17, and the controller is not asked."""
+        world = world_of(tmp_path)
+        world.lead(OFFSETS_TOPIC)
+        world.store.create_topic(OFFSETS_TOPIC, {0: [1]}, {})
+        world.controller.is_active = True
+        (topic,) = world.client.call(DeleteTopicsRequest([OFFSETS_TOPIC], 0)).topics
+        assert 17 == topic.error_code
+        assert not world.store.exists(paths.delete_topic(OFFSETS_TOPIC))

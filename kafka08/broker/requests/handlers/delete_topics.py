@@ -2,8 +2,8 @@
 
 Not the controller: 41 for all; an unknown topic: 3. One that is not gone within the timeout is 7,
 and so is every one with a timeout of 0: the request stays in ZooKeeper. Every one is 7 without
-delete.topic.enable, too, where the controller removes the request. Source:
-KafkaApis.handleDeleteTopicsRequest 0.10.2.2.
+delete.topic.enable, too, where the controller removes the request. From 0.11 on an internal topic
+is 17. Source: KafkaApis.handleDeleteTopicsRequest 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.errors import (
     NO_ERROR,
+    InvalidTopic,
     NodeExists,
     NotController,
     RequestTimedOut,
@@ -19,11 +20,13 @@ from kafka08.errors import (
     ZooKeeperError,
     code_of,
 )
+from kafka08.levels import Level
 from kafka08.protocol.delete_topics import (
     DeleteTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from kafka08.structs import INTERNAL_TOPICS
 from kafka08.zk import nodes, paths
 
 
@@ -48,6 +51,9 @@ def delete_one(broker: BrokerContext, topic: str) -> int:
     """Request the deletion of a topic; returns the code so far. Switches."""
     if topic not in broker.metadata_cache:
         return UnknownTopicOrPartition.code
+    if topic in INTERNAL_TOPICS and broker.config.level >= Level.V0_11_0:
+        # 0.11.0.3 deletes the offsets of all groups, and all transactions.
+        return InvalidTopic.code
     zk = broker.store.zk
     try:
         if not zk.exists(paths.topic(topic)):
