@@ -30,6 +30,7 @@ from kafka08.structs import Broker, TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.embedded.test_process import state_of
+from tests.forking import in_child
 from tests.waiting import until
 
 
@@ -312,6 +313,48 @@ def test_nothing_remains_after_any_signal(number: signal.Signals) -> None:
         parent.wait(30)
     until(lambda: not any(state_of(int(pid)) for pid in pids), "all processes ended")
     until(lambda: not Path(directory).exists(), "the directory is gone")
+
+
+def test_a_forked_child_ends_no_cluster(cluster: EmbeddedCluster) -> None:
+    """One that leaves the parent's with block deleted the directory of the running brokers."""
+
+    def leaves() -> None:
+        cluster.stop()
+        cluster.__exit__(None, None, None)
+
+    assert in_child(leaves) == "None"
+    cluster.check_alive()
+    assert cluster.data_dir.exists()
+
+
+def test_nothing_outlives_a_killed_parent_with_a_child() -> None:
+    """A worker that the program has forked holds what the guard of the cluster watches, too: the
+    brokers lived as long as it did."""
+    program = """
+        import os, time
+        from kafka08.embedded import EmbeddedCluster
+        with EmbeddedCluster(brokers=1) as cluster:
+            processes = [cluster.zookeeper.process, cluster.brokers[0].process]
+            child = os.fork()
+            if child:
+                print(child, *(process.pid for process in processes), flush=True)
+            time.sleep(100)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        child, *pids = map(int, parent.stdout.readline().split())
+        parent.kill()
+        parent.wait(30)
+        try:
+            until(lambda: not any(map(state_of, pids)), "all processes ended")
+            assert state_of(child)
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,9 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.histories.offsets import OffsetHistory
 
 ROOT = Path(__file__).parent.parent.parent
+STOP_S = 150.0
+"""The shutdown of 0.8.2.2 waits for a rebalance in progress: here for up to 60 attempts, with half a
+second after each."""
 
 
 def our_member(topic: str, *properties: str) -> list[str]:
@@ -79,7 +82,7 @@ class MemberProcess:
         if self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGINT)
             try:
-                self._process.wait(60)
+                self._process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 raise

@@ -27,7 +27,7 @@ PIPE_BYTES: Final = 4096
 READ_BYTES: Final = 512
 """The text to find must be in the first LINE_BYTES - PIPE_BYTES - READ_BYTES bytes of a line."""
 assert LINE_BYTES - PIPE_BYTES - READ_BYTES > 1000
-DEADLINE_S: Final = 100.0
+DEADLINE_S: Final = 300.0
 
 
 class LockstepDriver:
