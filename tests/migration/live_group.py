@@ -28,8 +28,8 @@ from tests.histories.offsets import OffsetHistory
 
 ROOT = Path(__file__).parent.parent.parent
 STOP_S = 150.0
-"""The shutdown of 0.8.2.2 waits for a rebalance in progress: here for up to 60 attempts, with half a
-second after each."""
+"""The shutdown of 0.8.2.2 waits for a rebalance in progress: here for up to 60 attempts, with half
+a second after each."""
 
 
 def our_member(topic: str, *properties: str) -> list[str]:
