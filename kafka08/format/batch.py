@@ -149,7 +149,7 @@ class RecordFormat(Format):
         like: Batch | None = None,
     ) -> bytes:
         """A batch of `messages`, with their offsets. `like`: a batch whose place it takes, of which
-        it keeps offsets, producer and timestamp type. Empty without messages."""
+        it keeps offsets, producer and timestamp type; then there may be no messages."""
 
     @abstractmethod
     def number(

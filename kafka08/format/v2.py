@@ -26,6 +26,7 @@ from kafka08.format.types import (
     CODEC_MASK,
     CREATE_TIME,
     LOG_APPEND_TIME,
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     Buffer,
     CorruptMessage,
@@ -195,16 +196,17 @@ class V2(RecordFormat):
         like: Batch | None = None,
     ) -> bytes:
         kept = list(messages)
-        if not kept:
-            return b""
+        if like is None and not kept:
+            raise ValueError("a batch needs a record")
         base_offset = kept[0].offset if like is None else like.base_offset
         last_offset = kept[-1].offset if like is None else like.last_offset
         if not 0 <= last_offset - base_offset <= OFFSET_DELTA_MAX:
             raise OverflowError(f"a batch cannot hold offsets {base_offset} to {last_offset}")
-        first_ms = kept[0].timestamp_ms
-        max_ms = max(message.timestamp_ms for message in kept)
-        if like is not None and like.has_append_time:
+        first_ms = kept[0].timestamp_ms if kept else NO_TIMESTAMP
+        if like is not None and (like.has_append_time or not kept):
             max_ms = like.max_timestamp_ms
+        else:
+            max_ms = max(message.timestamp_ms for message in kept)
         records = b"".join(_encoded(message, base_offset, first_ms) for message in kept)
         attributes = codec | (TIMESTAMP_TYPE_BIT if like and like.has_append_time else 0)
         producer = (-1, -1, -1)

@@ -14,12 +14,14 @@ from typing import NamedTuple
 from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
+from kafka08.format import Batch, Message, RecordFormat, batches, format_of
 from kafka08.kernel.types import ENTRY_HEADER_BYTES, LOG_APPEND_TIME, MAX_NESTING, Buffer
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.files import storage_errors
 from kafka08.log.recovery import entry_bytes
 from kafka08.protocol import message_set
 from kafka08.protocol.conversion import convert_plain
+from kafka08.protocol.record_batches import compress
 from kafka08.runtime.disk import File
 
 
@@ -62,7 +64,7 @@ def map_chunk(
     """
     chunk, end = _read(source, position, chunk_bytes)
     try:
-        for entries in plain_entries(chunk):
+        for entries in _mapped_entries(chunk):
             refused = offset_map.add(entries, from_offset)
             if refused >= 0:
                 return MappedChunk(end, refused)
@@ -87,13 +89,24 @@ def clean_chunk(
     """
     chunk, end = _read(source, position, chunk_bytes)
     written = read = kept = unkeyed = 0
+    survivors: Buffer
     try:
+        last_of_producer = {batch.producer_id: batch.position for batch in batches(chunk)}
         for run in kernel.runs(chunk):
             part = chunk[run.start : run.end]
+            if run.has_records:
+                is_last = run.start in last_of_producer.values()
+                found, survivors = _clean_batch(part, offset_map, keep_tombstones, is_last=is_last)
+                cleaned.append(survivors)
+                written += len(survivors)
+                read += found.read
+                kept += found.kept
+                unkeyed += found.unkeyed
+                continue
             for entries in _whole_pieces(part, run.codec, keep_wrappers):
                 output = memoryview(bytearray(len(entries)))
                 found = offset_map.retain(entries, output, keep_tombstones)
-                survivors: Buffer = output[: found.written]
+                survivors = output[: found.written]
                 if keep_wrappers and run.codec:
                     kept_all = found.kept == found.read
                     survivors = part if kept_all else _packed(part, output[: found.written])
@@ -105,6 +118,58 @@ def clean_chunk(
     except ValueError as error:
         raise _corrupt(source, position, error) from error
     return CleanedChunk(end, written, read, kept, unkeyed)
+
+
+def _mapped_entries(chunk: memoryview) -> Iterator[Buffer]:
+    """The messages of a chunk whose keys count, as plain entries. Those of transactions do not:
+    which were aborted is not known here, and an aborted one must not supersede another."""
+    for run in kernel.runs(chunk):
+        part = chunk[run.start : run.end]
+        if not run.has_records:
+            yield from plain_entries(part)
+            continue
+        (batch,) = batches(part)
+        if not batch.is_transactional:
+            yield _as_entries(_records(part, batch))
+
+
+def _clean_batch(
+    part: memoryview, offset_map: kernel.OffsetMap, keep_tombstones: bool, *, is_last: bool
+) -> tuple[kernel.Retained, Buffer]:
+    """What stays of a batch of records, in a batch with its offsets and its producer. One without
+    survivors stays too, empty, if it is the last of an idempotent producer: its sequence number is
+    in no other place. Transactions stay whole. Source: MemoryRecords.filterTo 0.11.0.3."""
+    (batch,) = batches(part)
+    if batch.is_transactional or batch.is_control:
+        return kernel.Retained(len(part), batch.record_count, batch.record_count, 0), part
+    records = _records(part, batch)
+    entries = _as_entries(records)
+    output = memoryview(bytearray(len(entries)))
+    found = offset_map.retain(entries, output, keep_tombstones)
+    if found.kept == found.read and found.read:
+        return found, part
+    offsets = {entry.base_offset for entry in batches(output[: found.written])}
+    stays = [record for record in records if record.offset in offsets]
+    if not stays and not (is_last and batch.producer_id >= 0):
+        return found, b""
+    form = format_of(batch.magic)
+    assert isinstance(form, RecordFormat)
+    return found, form.build(stays, batch.codec if stays else 0, compress, like=batch)
+
+
+def _records(part: memoryview, batch: Batch) -> list[Message]:
+    form = format_of(batch.magic)
+    assert isinstance(form, RecordFormat)
+    return list(form.records(part, batch, message_set.unpack))
+
+
+def _as_entries(records: list[Message]) -> bytearray:
+    """Plain messages of these keys and offsets, as the map reads them; of values it asks only
+    whether they are null."""
+    return bytearray().join(
+        kernel.build_set([(record.key, None if record.value is None else b"")], record.offset)
+        for record in records
+    )
 
 
 def _whole_pieces(part: memoryview, codec: int, keep_wrappers: bool) -> Iterator[memoryview]:
