@@ -13,7 +13,6 @@ from typing import Final, TextIO
 
 AFTER_S: Final = 1.0
 """Shorter waits show nothing."""
-PLAIN_AFTER_S: Final = 0.3
 SILENCE_S: Final = 1.5
 """In a pipe, between two lines about waits, and before the first one."""
 STEP_S: Final = 0.1
@@ -96,7 +95,7 @@ class PlainWaits(Spinner):
     """Writes a line about the longest wait whenever nothing was written for `silence_s`."""
 
     def __init__(self, stream: TextIO, silence_s: float = SILENCE_S) -> None:
-        super().__init__(stream, min(PLAIN_AFTER_S, silence_s))
+        super().__init__(stream, min(AFTER_S, silence_s))
         self._silence_s = silence_s
         self._began = self._said = time.monotonic()
 
