@@ -13,6 +13,7 @@ kafka.utils.VerifiableProperties 0.8.2.2."""
 
 from __future__ import annotations
 
+import codecs
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -393,14 +394,18 @@ def escape_property(value: str) -> str:
     return _TO_ESCAPE.sub(lambda match: _utf_16_escapes(match[0]), text)
 
 
+UTF_8_MARK: Final = codecs.BOM_UTF8.decode("latin-1")
+
+
 def load_properties(path: str | Path) -> dict[str, str]:
-    """The pairs of a .properties file (ISO-8859-1, as Java reads it); ConfigError if unreadable."""
+    """The pairs of a .properties file (ISO-8859-1, as Java reads it, but without the mark that some
+    editors put before UTF-8); ConfigError if unreadable."""
     try:
         with open(path, encoding="latin-1") as file:
             text = file.read()
     except OSError as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
-    return parse_properties(text)
+    return parse_properties(text.removeprefix(UTF_8_MARK))
 
 
 def parse_overrides(overrides: Iterable[str], option: str = "--override") -> dict[str, str]:

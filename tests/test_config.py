@@ -139,6 +139,13 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         load_properties(tmp_path / "none.properties")
 
 
+def test_the_mark_of_an_editor_is_no_part_of_a_key(tmp_path: Path) -> None:
+    """Some write one before UTF-8: the first key was one that nobody knows."""
+    path = tmp_path / "a.properties"
+    path.write_bytes(b"\xef\xbb\xbfgroup.id=g\n")
+    assert load_properties(path) == {"group.id": "g"}
+
+
 def test_lines_end_where_java_ends_them() -> None:
     """CR, LF and CR LF end a line; what Unicode calls a line end, as a byte of UTF-8, does not."""
     assert {"a": "1", "b": "2", "c": "3\x85\x0b4"} == parse_properties("a=1\rb=2\r\nc=3\x85\x0b4")

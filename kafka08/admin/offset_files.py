@@ -60,7 +60,7 @@ def read_offsets(path: Path) -> OffsetsByGroup:
     """Read a file in either format, without groups that have no offset in it. ConfigError with the
     file and its fault, also for a file without any offset."""
     try:
-        found = parse(path.read_text(encoding="utf-8"))
+        found = parse(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path}: not a file of offsets: byte {error.start} is not UTF-8 text"

@@ -152,7 +152,7 @@ def reassign(
 def parsed(file: Path, parse: Callable[[str], T]) -> T:
     """The result of `parse` for the text of a file; its AdminError names the file."""
     try:
-        return parse(file.read_text(encoding="utf-8"))
+        return parse(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         raise AdminError(f"{file} is not UTF-8 text; give the JSON file") from None
     except AdminError as error:

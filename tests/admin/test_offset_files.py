@@ -53,6 +53,16 @@ def test_groups_without_offsets_are_left_out(tmp_path: Path) -> None:
     assert read_offsets(path) == {"g": {TPS[0]: (5, 7)}}
 
 
+@pytest.mark.parametrize(
+    "text", ['{"version":1,"groups":{"g":{"t":{"0":[5,5]}}}}', "/consumers/g/offsets/t/0:5"]
+)
+def test_the_mark_of_an_editor_is_no_part_of_it(tmp_path: Path, text: str) -> None:
+    """Some write one before UTF-8."""
+    path = tmp_path / "offsets"
+    path.write_text(text, encoding="utf-8-sig")
+    assert read_offsets(path) == {"g": {TPS[0]: (5, 5)}}
+
+
 def test_the_jvms_form_is_one_line_for_each_znode() -> None:
     """The form is ExportZkOffsets's. Empty lines are passed over: the JVM ends there, and drops the
     rest without a word."""
