@@ -433,7 +433,7 @@ class LogManager:
                 found.recovery_point = min(offset, found.base_offset_of(offset))
             self._lower_cleaner_point(found, offset)
         try:
-            self.checkpoint_recovery_points()
+            self._checkpoint_lower([self.logs[tp] for tp in existing])
         except FileRefused as error:
             return dict.fromkeys(existing, error.with_traceback(None))
         truncated: list[Log] = []
@@ -457,9 +457,14 @@ class LogManager:
         if found is not None:
             found.recovery_point = min(offset, found.recovery_point)
             self.cleaner_points.forget(found.log_directory, topic_partition)
-        self.checkpoint_recovery_points()
-        if found is not None:
+            self._checkpoint_lower([found])
             found.truncate_fully_and_start_at(offset)
+
+    def _checkpoint_lower(self, logs: Iterable[Log]) -> None:
+        """Checkpoint the recovery points if the file has a higher one of these logs. (0.8.2.2
+        writes them all for each log that is emptied to follow its leader.)"""
+        if any(map(self._is_checkpointed_too_high, logs)):
+            self.checkpoint_recovery_points()
 
     def _lower_cleaner_point(self, one: Log, offset: int) -> None:
         """Offsets above `offset` will be written again and are not cleaned."""

@@ -469,6 +469,22 @@ def test_truncation_checkpoints_the_recovery_point(
     assert {T0: 0} == OffsetCheckpoint(path).read_offsets()
 
 
+def test_a_log_that_starts_behind_its_end_writes_no_checkpoint(
+    open_manager: OpenManager, tmp_path: Path
+) -> None:
+    """The file's recovery point is not above the new one. (Each of thousands of replicas that start
+    behind their leaders' first offsets wrote the recovery points of all logs.)"""
+    manager = open_manager()
+    manager.get_or_create(T0).append(a_set(b"a"))
+    manager.checkpoint_recovery_points()
+    file = tmp_path / "a" / RECOVERY_POINTS
+    file.unlink()
+    manager.truncate_fully_and_start_at(T0, 1000)
+    assert 1000 == manager.logs[T0].log_end_offset
+    assert {} == manager.truncate_to({T0: 1000})
+    assert not file.exists()
+
+
 def test_a_truncation_is_flushed_in_the_background(
     open_manager: OpenManager, background: Deferred, synced: list[str]
 ) -> None:

@@ -69,13 +69,15 @@ class TestWhatIsAboveTheHighWatermark:
         lowered before."""
         pair.produce(*produced)
         self.follow_anew(pair, b"a", b"b")
+        manager = pair.follower.log_manager
+        manager.logs[TP].flush()
+        manager.checkpoint_recovery_points()
+        recovery_points = manager.directories[0] / "recovery-point-offset-checkpoint"
+        assert "t 0 2\n" in recovery_points.read_text()
         pair.fetcher.round()
         pair.fetcher.round()
         original, copy = pair.logs()
         assert original == copy
-        recovery_points = (
-            pair.follower.log_manager.directories[0] / "recovery-point-offset-checkpoint"
-        )
         assert "t 0 0\n" in recovery_points.read_text()
 
     @pytest.mark.parametrize("segment_bytes", [1 << 20, 600])

@@ -95,6 +95,8 @@ def test_a_disk_that_fails_while_a_log_is_cut_ends_the_process(
     pair.fetcher.round()
     pair.fetcher.round()
     pair.leader.log_manager.truncate_to({TP: 1})
+    pair.follower.log_manager.logs[TP].flush()
+    pair.follower.log_manager.checkpoint_recovery_points()
 
     def fail() -> None:
         raise StorageError("cannot write recovery-point-offset-checkpoint: No space left on device")
