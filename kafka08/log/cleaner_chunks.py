@@ -136,7 +136,7 @@ def _mapped_entries(chunk: memoryview) -> Iterator[Buffer]:
 def _clean_batch(
     part: memoryview, offset_map: kernel.OffsetMap, keep_tombstones: bool, *, is_last: bool
 ) -> tuple[kernel.Retained, Buffer]:
-    """What stays of a batch of records, in a batch with its offsets and its producer. One without
+    """The survivors of a batch of records, with its offsets and its producer. A batch without
     survivors stays too, empty, if it is the last of an idempotent producer: its sequence number is
     in no other place. Transactions stay whole. Source: MemoryRecords.filterTo 0.11.0.3."""
     (batch,) = batches(part)
