@@ -211,7 +211,8 @@ def render_of(form: str, *, key: bool, timestamp: bool) -> Render:
 
 def is_polling(context: click.Context) -> bool:
     """Whether to use brokers alone: --bootstrap is given, and --zookeeper is not, or only in the
-    environment."""
+    environment. Of two addresses in the environment those of the brokers, for what they alone
+    can do."""
     typed = {
         name
         for name in ("bootstrap", "zookeeper")
@@ -219,7 +220,8 @@ def is_polling(context: click.Context) -> bool:
     }
     if context.params["bootstrap"] is None or "zookeeper" in typed:
         return False
-    if "bootstrap" in typed:
+    needs_brokers = context.params["until"] is not None or context.params["offset"][:1] == "@"
+    if "bootstrap" in typed or (context.params["partition"] is not None and needs_brokers):
         return True
     configured = read_config(context.params["config_file"], context.params["overrides"])
     return context.params["zookeeper"] is None and "zookeeper.connect" not in configured

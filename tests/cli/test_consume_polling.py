@@ -105,6 +105,18 @@ def test_a_name_that_no_znode_can_have_is_one_of_a_coordinator(commands: Command
     assert {"words": {"0": [None, 3], "1": [None, 3]}} == exported["groups"]["a/b"]
 
 
+def test_of_two_addresses_in_the_environment_the_right_one_is_used(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`eval "$(kafka08 status --env)"` sets both: --until takes the brokers'. (It was misuse.) A
+    --zookeeper that is typed is still refused."""
+    zookeeper = commands.cluster.zookeeper.connect_string
+    monkeypatch.setitem(commands.environ, "KAFKA08_ZOOKEEPER", zookeeper)
+    one = ("consume", "words", "--partition", 0, "--until", "end")
+    assert 10 == commands(*one).out.count(b"\n")
+    assert "--until needs --bootstrap" in commands(*one, "--zookeeper", zookeeper, code=2).err
+
+
 def test_silence_of_dead_brokers_is_a_failure(commands: Commands) -> None:
     """At consumer.timeout.ms a group without messages ends with 0; one that reaches no broker with
     1, and the cause."""
