@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import Config, load_properties
-from kafka08.consumer import ConsumerConfig
+from kafka08.consumer import ConsumerConfig, KafkaConsumerConfig
 from kafka08.doctor.snapshot import FileFacts, LogDirectoryFacts, LogOnDisk
 from kafka08.errors import ConfigError, CorruptLog
 from kafka08.log.checkpoint import parse
@@ -30,19 +30,24 @@ from kafka08.structs import TopicPartition
 FLOCK: Final = struct.Struct("@hhqqi")
 """struct flock of Linux: type, whence, start, length, pid."""
 CHECKPOINT_BYTES_MAX: Final = 16 << 20
+ZOOKEEPER: Final = "zookeeper.connect"
 
 KINDS: Final[Mapping[str, type[Config]]] = {
     "broker": BrokerConfig,
     "consumer": ConsumerConfig,
     "producer": KafkaProducerConfig,
+    "KafkaConsumer": KafkaConsumerConfig,
 }
 
 
 def read_file(path: str, kind: str) -> FileFacts:
-    """Read a properties file of that kind."""
+    """Read a properties file of that kind. A consumer's that names brokers instead of ZooKeeper is
+    that of a KafkaConsumer."""
     values: dict[str, str] = {}
     try:
         values = load_properties(path)
+        if kind == "consumer" and "bootstrap.servers" in values and ZOOKEEPER not in values:
+            kind = "KafkaConsumer"
         config = KINDS[kind](values)
     except ConfigError as error:
         return FileFacts(path, kind, values, fault=str(error))
