@@ -99,10 +99,11 @@ class Summary:
 def summary_of(view: ClusterView, before: ClusterView | None, histories: Histories) -> Summary:
     """The rows of `view`, sorted by name; rates since `before`."""
     topics = _topics(view, before)
+    unread: dict[TopicPartition, float | None] = {}
     return Summary(
         _brokers(view, before),
         topics,
-        tuple(_group(name, view, before, histories) for name in sorted(view.groups)),
+        tuple(_group(name, view, before, histories, unread) for name in sorted(view.groups)),
         view.controller,
         sum(row.under_replicated for row in topics),
         sum(row.offline for row in topics),
@@ -198,8 +199,13 @@ def _topics(view: ClusterView, before: ClusterView | None) -> tuple[TopicRow, ..
 
 
 def _group(
-    name: str, view: ClusterView, before: ClusterView | None, histories: Histories
+    name: str,
+    view: ClusterView,
+    before: ClusterView | None,
+    histories: Histories,
+    unread: dict[TopicPartition, float | None],
 ) -> GroupRow:
+    """`unread`: the time lags where nothing is committed, which are the same for all groups."""
     facts = view.groups[name]
     newest = facts.newest()
     earlier = before.groups.get(name) if before is not None else None
@@ -212,7 +218,14 @@ def _group(
     )
     lags = view.lags[name]
     known_lags = [lag.messages for lag in lags.values() if lag.messages is not None]
-    times = [late(view, histories, tp, lag, newest.get(tp)) for tp, lag in lags.items()]
+    times = []
+    for tp, lag in lags.items():
+        if tp in newest or lag.messages is None:
+            times.append(late(view, histories, tp, lag, newest.get(tp)))
+        else:
+            if tp not in unread:
+                unread[tp] = late(view, histories, tp, lag, None)
+            times.append(unread[tp])
     verdict = histories.of_group(view, name)
     is_read = lags or facts.members != 0
     return GroupRow(

@@ -188,13 +188,13 @@ class ClusterView:
     topics: Mapping[str, Collection[int]] = field(default_factory=dict)
 
     faults: Mapping[str, str] = field(default_factory=dict)
-    lags: Mapping[str, Mapping[TopicPartition, Lag]] = field(init=False, repr=False, compare=False)
+    lags: Lags = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lags", Lags(self))
 
     def lags_of(self, group: GroupState) -> dict[TopicPartition, Lag]:
-        newest, partitions = group.newest(), self.partitions
+        newest, partitions, lags = group.newest(), self.partitions, self.lags
         found = {}
         for tp in group.concerned(self.topics):
             at, partition = newest.get(tp), partitions.get(tp)
@@ -204,8 +204,10 @@ class ClusterView:
                 or (at is None and group.unknown_offsets)
             ):
                 found[tp] = UNKNOWN
+            elif at is None:
+                found[tp] = lags.never_committed(tp, partition)
             else:
-                found[tp] = lag_between(at and at.offset, partition.start, partition.end)
+                found[tp] = lag_between(at.offset, partition.start, partition.end)
         return found
 
 
@@ -216,11 +218,20 @@ class Lags(Mapping[str, Mapping[TopicPartition, Lag]]):
     def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._known: dict[str, dict[TopicPartition, Lag]] = {}
+        self._never_committed: dict[TopicPartition, Lag] = {}
 
     def __getitem__(self, name: str) -> Mapping[TopicPartition, Lag]:
         found = self._known.get(name)
         if found is None:
             found = self._known[name] = self._view.lags_of(self._view.groups[name])
+        return found
+
+    def never_committed(self, tp: TopicPartition, partition: PartitionState) -> Lag:
+        """The lag of each group that has committed nothing there."""
+        found = self._never_committed.get(tp)
+        if found is None:
+            found = lag_between(None, partition.start, partition.end)
+            self._never_committed[tp] = found
         return found
 
     def __iter__(self) -> Iterator[str]:
