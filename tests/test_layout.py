@@ -58,6 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runtime": {"zk"},
     "zk": set(),
     "broker": {
+        "format",
         "protocol",
         "kernel",
         "log",
@@ -124,7 +125,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mirror": {"client", "consumer", "producer", "zk"},
     "observe": {"client", "protocol", "network.connection", "consumer", "zk"},
     "groups": {"consumer", "observe", "protocol", "zk"},
-    "arrow": CLIENT_SIDE | {"consumer", "zk"},
+    "arrow": CLIENT_SIDE | {"consumer", "format", "zk"},
     "spark": CLIENT_SIDE | {"arrow"},
     "doctor": {
         "broker.settings",

@@ -11,7 +11,8 @@ from kafka08.consumer.fetching.fetched import FetchedSet
 class CheckedSet(FetchedSet):
     """A fetched set of complete entries whose CRCs are correct.
 
-    has_wrappers   whether some entries are compressed sets; the CRCs in them are not checked yet
+    has_wrappers   whether some entries are compressed sets, whose inner CRCs are not checked yet,
+                   or batches of records: values cannot be used where they are
     """
 
     has_wrappers: bool = True

@@ -41,7 +41,8 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
     error_of,
 )
-from kafka08.kernel.types import CODEC_MASK
+from kafka08.format import batches
+from kafka08.kernel.types import MESSAGE_MAGICS
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
@@ -313,7 +314,7 @@ def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[CheckedSet, int]
     checked = CheckedSet(
         *(fetched.topic_partition, fetched.offset, fetched.data, fetched.max_bytes),
         *(fetched.source, fetched.high_watermark),
-        has_wrappers=summary.codec != 0,
+        has_wrappers=bool(summary.codec or summary.magics & ~MESSAGE_MAGICS),
     )
     if fetched.is_withheld:
         return checked, fetched.offset + 1
@@ -326,7 +327,7 @@ def _place_of(
     """(position, offset) of the damaged entry."""
     if isinstance(error, kernel.CorruptMessage):
         return error.position, error.offset
-    for entry in kernel.entries(fetched.data):
-        if entry.attributes & CODEC_MASK == error.codec:
-            return entry.position, entry.offset
+    for batch in batches(fetched.data):
+        if batch.codec == error.codec:
+            return batch.position, batch.last_offset
     raise AssertionError("an unknown codec comes from an entry")

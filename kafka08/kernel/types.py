@@ -22,6 +22,8 @@ MAX_SET_BYTES: Final = (1 << 31) - 1
 """The largest size of a set or frame that its size field can hold."""
 STRING_BYTES_MAX: Final = (1 << 15) - 1
 """The largest size of a string, in bytes of UTF-8."""
+MESSAGE_MAGICS: Final = 0b11
+"""SetSummary.magics of a set that has messages and wrappers only."""
 OTHER_MAGIC_BIT: Final = 1 << 7
 """In SetSummary.magics: an entry whose magic is unknown."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1

@@ -44,6 +44,7 @@ from kafka08.format import (
 from kafka08.kernel.types import (
     CREATE_TIME,
     ENTRY_HEADER_BYTES,
+    MESSAGE_MAGICS,
     MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
 )
@@ -67,8 +68,6 @@ from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
-MESSAGE_MAGICS: Final = 0b11
-"""SetSummary.magics of a set of messages and wrappers."""
 LEAST_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
 """Of an entry."""
 

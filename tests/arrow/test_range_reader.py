@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from kafka08 import kernel
 from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.range_reader import _undamaged
 from kafka08.arrow.ranges import OffsetRange
+from kafka08.consumer.fetching.fetched import FetchedSet
 from kafka08.errors import (
     InvalidMessage,
     LeaderNotAvailable,
@@ -28,6 +30,7 @@ from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_LEADER, Broker
 from tests.arrow.logs import SETTINGS, T0, LogCluster, Pair, Row, rows
 from tests.client.fake_cluster import PORT, position_of
+from tests.format.captures import LOGS
 from tests.network.scripted import Hangup
 
 LENIENT = replace(SETTINGS, fail_on_data_loss=False)
@@ -426,3 +429,13 @@ def test_a_topic_that_brokers_do_not_list_for_a_moment(cluster: LogCluster) -> N
 
     cluster.clock.sleep = sleep_until_listed  # type: ignore[method-assign]
     assert rows(reader) == expected(0, 100)
+
+
+def test_batches_of_records_are_not_read_in_place() -> None:
+    """Their values do not begin where those of a message do, compressed or not."""
+    data, _ = LOGS["v-plain-0/00000000000000000000.log"]
+    fetched = FetchedSet(T0, 0, data, 1 << 20, "b1:9092")
+    checked = _undamaged(fetched, 7)
+    assert checked is not None
+    assert checked[0].has_wrappers
+    assert checked[1] == 7

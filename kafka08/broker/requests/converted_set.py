@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafka08 import kernel
 from kafka08.errors import InvalidMessage, UnknownError, code_of
+from kafka08.format import magic_of
 from kafka08.kernel.types import (
     ENTRY_HEADER,
-    MAGIC_POSITION,
     MIN_MESSAGE_BYTES,
     TIMESTAMP_BYTES,
 )
@@ -82,7 +82,7 @@ def contents_of(found: LogSlice) -> Contents:
         try:
             summary = kernel.validate(data, NO_LIMIT)
         except ValueError:
-            is_newer |= data[MAGIC_POSITION] > OLD_MAGIC
+            is_newer |= magic_of(data) != OLD_MAGIC
             return Contents(found.size, is_newer, None, found.size)
         if not summary.size:
             if position + len(data) >= found.size or len(data) < piece_bytes:
@@ -95,7 +95,7 @@ def contents_of(found: LogSlice) -> Contents:
         is_old = summary.magics == 1 << OLD_MAGIC
         is_newer |= not is_old
         # Plain messages of one magic: each becomes 8 bytes shorter, or none.
-        is_known &= not summary.codec and (is_old or not summary.magics & 1 << OLD_MAGIC)
+        is_known &= not summary.codec and summary.magics in (1 << OLD_MAGIC, 1 << 1)
         converted += summary.size - (0 if is_old else TIMESTAMP_BYTES * summary.count)
     return Contents(position, is_newer, converted if is_known else None, largest)
 

@@ -27,6 +27,7 @@ from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 from tests.broker.fake_runtime import FakeRuntime
 from tests.broker.world import World, generated_bytes, piece_bytes
+from tests.format.captures import LOGS as LOGS_0_11
 
 DATA = Path(__file__).parents[2] / "data"
 TP = TopicPartition("t", 0)
@@ -286,6 +287,13 @@ def test_a_large_message_is_converted_in_a_thread(tmp_path: Path) -> None:
     old = old_response({TP: PartitionData(0, 0, 9, slice_of(tmp_path, log))})
     assert set_of(old).in_thread
     assert plain(1, magic=0, value=bytes(2 << 20)) == generated_bytes(set_of(old))
+
+
+def test_the_size_of_converted_records_is_not_guessed(tmp_path: Path) -> None:
+    """A plain batch of records becomes messages whose sizes only their conversion tells."""
+    log, _ = LOGS_0_11["v-plain-0/00000000000000000000.log"]
+    out = sent(slice_of(tmp_path, log))
+    assert [0, 1, 2, 3, 4, 5, 6] == [message.offset for message in message_set.decode(out)]
 
 
 def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
