@@ -13,6 +13,7 @@ from kafka08.config import INT_MAX, check_host, parse_port
 from kafka08.errors import ConfigError
 
 ZOOKEEPER_PORT: Final = 2181
+_ADDRESS_IN_CHROOT: Final = re.compile(r",[^,/]+:\d+(/|$)")
 
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_SEQUENCE: Final = "/brokers/seqid"
@@ -200,6 +201,11 @@ def split_connect(connect: str) -> tuple[str, str]:
     chroot = path.strip("/")
     if chroot and ("//" in chroot or not can_be_sent(f"/{chroot}")):
         raise ConfigError(f"zookeeper.connect: '/{chroot}' cannot be the path of a znode")
+    if _ADDRESS_IN_CHROOT.search(chroot):
+        raise ConfigError(
+            f"zookeeper.connect: {connect!r} has an address in its chroot; give the chroot once, "
+            "behind the last address: host:port,host:port/chroot"
+        )
     normal = ",".join(_address(part) for part in addresses)
     return normal, f"{slash}{chroot}" if chroot else ""
 

@@ -55,3 +55,10 @@ def test_other_children_than_numbers_are_left_out() -> None:
     not one."""
     names = ["10", "9", "0", "old", "0.lock", "-1", "+1", "01", " 2", "", "1" * 5000, "\u0663"]
     assert [0, 9, 10] == numbers(names)
+
+
+def test_a_chroot_behind_each_address_is_refused() -> None:
+    """Else everything behind the first slash is the chroot, in which a broker is alone."""
+    with pytest.raises(ConfigError, match="give the chroot once, behind the last address"):
+        split_connect("h:1/kafka,i:2/kafka")
+    assert split_connect("h:1/odd,name") == ("h:1", "/odd,name")
