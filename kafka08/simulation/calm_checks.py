@@ -68,7 +68,10 @@ class CalmChecks:
         remaining = [
             tp
             for tp, state in before.items()
-            if away.id in state.isr and len(state.isr) > 1 and self._knows(state.leader, tp)
+            if away.id in state.isr
+            and len(state.isr) > 1
+            # One that is away can no longer be asked, and the controller knows that it led.
+            and (state.leader == away.id or self._knows(state.leader, tp))
         ]
         session = int(self._plan.broker_properties["zookeeper.session.timeout.ms"]) / 1000
         lag = int(self._plan.broker_properties["replica.lag.time.max.ms"]) / 1000
