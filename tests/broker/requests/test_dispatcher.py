@@ -31,7 +31,12 @@ from tests.broker.world import CONTROLLER_EPOCH, Client, World
 @pytest.mark.parametrize("level", Level)
 def test_every_api_of_the_level_has_a_handler(level: Level) -> None:
     """Every request that can be decoded has a handler."""
-    served = {api.request for api in APIS if any(row.exists_at(level) for row in api.versions)}
+    rows = SERVED[level].rows
+    served = {
+        api.request
+        for api in APIS
+        if any(rows.get((api.key, row.version)) is row for row in api.versions)
+    }
     assert set() == served - handlers_at(level).keys()
 
 
