@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.broker.requests import dispatcher
+from kafka08.broker.requests import call
 from kafka08.broker.requests.dispatcher import DECODED_AT_ONCE_BYTES, Dispatcher, handlers_at
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.fast_fetch import FastFetch
@@ -72,7 +72,7 @@ def test_a_metadata_response_is_encoded_once(
 
     world = World(tmp_path, api_level=str(level))
     world.lead("t", 3)
-    monkeypatch.setattr(dispatcher, "encode_response", encode_response)
+    monkeypatch.setattr(call, "encode_response", encode_response)
     client = Client(world)
     for _ in range(2):
         client.send(encode_request(MetadataRequest(["t"]), 7, "test"))
