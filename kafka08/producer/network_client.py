@@ -253,13 +253,13 @@ class NetworkClient:
         """When the next channel times out, is idle or may be opened again."""
         times = [float("inf")]
         for channel in self._channels.values():
-            if channel.in_flight:
+            if channel.is_opening:  # also with requests in flight: those that open it
+                times.append(channel.connect_by)
+            elif channel.in_flight:
                 times.append(channel.in_flight[0].deadline)
             elif channel.state is State.OPEN:
                 if self._max_idle_s > 0:
                     times.append(channel.used_at + self._max_idle_s)
-            elif channel.state is not State.CLOSED:
-                times.append(channel.connect_by)
             elif channel.retry_at > now:
                 times.append(channel.retry_at)
         return min(times)

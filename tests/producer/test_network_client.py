@@ -9,6 +9,7 @@ import pytest
 
 from kafka08.embedded.ports import free_ports
 from kafka08.errors import ProtocolError
+from kafka08.producer import network_client
 from kafka08.producer.broker_channel import ClientResponse
 from kafka08.producer.network_client import RECONNECT_MAX_S, LostRequests, NetworkClient
 from kafka08.protocol.codec import encode_response
@@ -25,9 +26,10 @@ def port() -> int:
     return free_ports(1)[0]
 
 
-def client_with(runtime: ClientRuntime) -> NetworkClient:
+def client_with(runtime: ClientRuntime, *, negotiates: bool = False) -> NetworkClient:
     return NetworkClient(
         client_id="",
+        negotiates=negotiates,
         max_in_flight=5,
         reconnect_s=0.01,
         max_idle_s=0.0,
@@ -94,6 +96,22 @@ def test_a_broker_that_stays_away_is_asked_less_and_less(port: int) -> None:
             until(lambda: client.poll(0.1), "its end")
         clock.advance(1.0)
         assert backoff() == 0.02
+    finally:
+        client.close()
+
+
+def test_a_broker_that_does_not_say_its_versions_ends_no_poll_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is suspended, say: the sender slept until it came back."""
+    monkeypatch.setattr(network_client, "CONNECT_S_MAX", 0.2)
+    client = client_with(THREADS, negotiates=True)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            client.is_ready(silent.getsockname(), THREADS.monotonic())
+            began = THREADS.monotonic()
+            until(lambda: client.poll(20.0), "the end of the attempt")
+            assert THREADS.monotonic() - began < 10
     finally:
         client.close()
 
