@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -55,6 +56,7 @@ def with_notes(changelog: str, notes: dict[str, list[str]]) -> str:
 
 
 def main() -> int:
+    argparse.ArgumentParser(prog="scripts/changes", description=__doc__).parse_args()
     found = notes_of(NOTES)
     notes: dict[str, list[str]] = {}
     for path, text in found.items():

@@ -137,7 +137,13 @@ class FaultRules:
         self._added.append(added)
         self._log.tallies[added.number] = added._tally
         self._note(f"adds rule {added}")
-        self._publish()
+        try:
+            self._publish()
+        except KafkaError:
+            # Nobody has its handle. Brokers that come back do not get it either.
+            del self._active[added.number]
+            self._write()
+            raise
         return added
 
     def find(self, number: int) -> FaultRule:
@@ -184,9 +190,7 @@ class FaultRules:
         """Write the rules, and wait until the brokers have them. Nothing once they have stopped."""
         if self._log.is_closed:
             return
-        self._version += 1
-        rules = {number: added.rule for number, added in self._active.items()}
-        write_rules(self._directory, RuleFile(rules, self._version, self._begins))
+        self._write()
         told: set[int] = set()
         give_up_at = time.monotonic() + TAKEN_S
         while lacking := list(filter(self._lacks_rules, self.running)):
@@ -203,6 +207,11 @@ class FaultRules:
                 raise KafkaError(f"broker {names} has not taken the rules in {TAKEN_S:g} s")
             time.sleep(_POLL_S)
             self.refresh()
+
+    def _write(self) -> None:
+        self._version += 1
+        rules = {number: added.rule for number, added in self._active.items()}
+        write_rules(self._directory, RuleFile(rules, self._version, self._begins))
 
     def _lacks_rules(self, broker: EmbeddedBroker) -> bool:
         return broker.running and self._announced(broker) < self._version

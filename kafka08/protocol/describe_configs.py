@@ -80,6 +80,9 @@ class DescribeConfigsResponse(Response):
 
 @dataclass(slots=True)
 class DescribeConfigsRequest(Request):
+    ITEMS_MAX = 10_000
+    """A name of some bytes has 2 KB in the response, also that of a topic which does not exist."""
+
     resources: list[DescribedResource]
 
 

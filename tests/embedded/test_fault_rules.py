@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.embedded import EmbeddedBroker, EmbeddedCluster
+from kafka08.embedded import EmbeddedBroker, EmbeddedCluster, fault_rules
 from kafka08.embedded.fault_rules import FaultRule
 from kafka08.embedded.waits import connection_to
 from kafka08.errors import ConfigError, ConnectionFailed, KafkaError, RequestTimeout
@@ -163,6 +164,19 @@ def until_hit(broker: EmbeddedBroker, rule: FaultRule) -> bool:
     while rule.hits == 0 and time.monotonic() < give_up_at:
         ask(broker, MetadataRequest(None))
     return rule.hits > 0
+
+
+def test_a_rule_that_no_broker_takes_is_not_added(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that does not react in time is named, and has no rule when it does."""
+    monkeypatch.setattr(fault_rules, "TAKEN_S", 0.0)
+    os.kill(cluster.brokers[1].process.pid or 0, signal.SIGSTOP)  # not by `pause`
+    with pytest.raises(KafkaError, match=r"broker (0, )?1 has not taken the rules"):
+        cluster.faults.add("Metadata", error=5)
+    os.kill(cluster.brokers[1].process.pid or 0, signal.SIGCONT)
+    assert len(cluster.faults) == 0
+    assert ask(cluster.brokers[1], MetadataRequest(["t"])).topics[0].error_code == 0
 
 
 def test_a_healed_cluster_has_no_rules(cluster: EmbeddedCluster) -> None:

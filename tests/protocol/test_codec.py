@@ -16,6 +16,7 @@ from kafka08.protocol import codec
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.describe_configs import DescribeConfigsRequest, DescribedResource
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.metadata import MetadataRequest, MetadataRequestV0
@@ -342,6 +343,16 @@ def test_the_items_of_all_lists_are_counted_before_they_are_decoded() -> None:
     too_many = codec.encode_request(ProduceRequest(1, 0, [*topics, one]), 1, "c")[4:]
     with pytest.raises(ProtocolError, match=r"partitions: more than 40000 items"):
         codec.decode_request(too_many)
+
+
+def test_described_topics_are_few() -> None:
+    """Each costs 2 KB of the response, 200 times the bytes of its name."""
+    named = [DescribedResource(2, f"t{n}", None) for n in range(DescribeConfigsRequest.ITEMS_MAX)]
+    fits = codec.encode_request(DescribeConfigsRequest(named), 1, "c")[4:]
+    assert len(codec.decode_request(fits, SERVED[Level.V0_11_0])[1].resources) == len(named)
+    too_many = codec.encode_request(DescribeConfigsRequest([*named, named[0]]), 1, "c")[4:]
+    with pytest.raises(ProtocolError, match="resources: more than 10000 items"):
+        codec.decode_request(too_many, SERVED[Level.V0_11_0])
 
 
 def test_a_million_items_cost_no_memory() -> None:
