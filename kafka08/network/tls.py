@@ -93,8 +93,8 @@ class TlsStream:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 break
             except ssl.SSLError as error:
-                if self._is_confirmed and "ALERT" not in (error.reason or ""):
-                    raise
+                if self._is_confirmed:
+                    raise  # an alert of a broker that stops, or damaged bytes: it may be tried again
                 raise AuthenticationFailed(
                     "it refuses this client's certificate, or that there is none "
                     f"(ssl.keystore.location): {error.reason}"

@@ -86,6 +86,19 @@ def test_bytes_come_through_in_order(echo: socket.socket) -> None:
         stream.recv_into(bytearray(1))
 
 
+def test_an_alert_between_messages_is_a_lost_connection(echo: socket.socket) -> None:
+    """Once bytes have come the peer has accepted this client, so a new connection may go well: what
+    was damaged on the way is no refused login."""
+    stream = TlsStream(SocketStream(echo), client_context(), "localhost")
+    stream.settimeout(SECONDS)
+    stream.handshake()
+    stream.sendall(b"once")
+    assert stream.recv_into(bytearray(4)) == 4
+    echo.sendall(bytes.fromhex("1703030020") + bytes(32))  # a record of no key
+    with pytest.raises(ssl.SSLError, match="ALERT"):
+        stream.recv_into(bytearray(1))
+
+
 def test_a_stream_that_never_waits_loses_nothing(echo: socket.socket) -> None:
     """`send` counts bytes once they are on their way, and a read that is not full leaves none."""
     stream = TlsStream(SocketStream(echo), client_context(), "127.0.0.1")
