@@ -65,7 +65,7 @@ class TlsStream:
                 except ssl.SSLWantReadError:
                     self._flush()
                     self._receive()
-        except (ssl.SSLEOFError, ConnectionResetError) as error:
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError) as error:
             raise ConnectionResetError(NO_TLS) from error  # or the broker has just stopped
         except ssl.SSLError as error:
             raise AuthenticationFailed(meaning(error)) from error
@@ -94,7 +94,7 @@ class TlsStream:
                 break
             except ssl.SSLError as error:
                 if self._is_confirmed:
-                    raise  # an alert of a broker that stops, or damaged bytes: it may be tried again
+                    raise  # by a broker that stops, or of damaged bytes: to be tried again
                 raise AuthenticationFailed(
                     "it refuses this client's certificate, or that there is none "
                     f"(ssl.keystore.location): {error.reason}"

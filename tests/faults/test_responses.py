@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kafka08.faults.responses import with_addresses, with_throttle_ms
-from kafka08.levels import Level
 from kafka08.protocol.api import Api
 from kafka08.protocol.codec import decode_response, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
@@ -12,10 +11,7 @@ from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import API as PRODUCE
 from kafka08.protocol.produce import ProduceResponse
-from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Response
-
-ROWS = SERVED[Level.V0_10_2].rows
 
 
 def test_the_throttle_time_is_set_where_there_is_one() -> None:
@@ -27,7 +23,7 @@ def test_the_throttle_time_is_set_where_there_is_one() -> None:
     for api, response in empty:
         for row in api.versions:
             frame = encode_response(response, 5, row.version)
-            changed = with_throttle_ms(frame, ROWS[api.key, row.version], 250)
+            changed = with_throttle_ms(frame, row, 250)
             _, decoded = decode_response(api.request, changed[4:], row.version)
             assert (decoded.topics, decoded.throttle_ms) == ([], 250 if row.version else 0)
 
