@@ -70,7 +70,10 @@ def why_not_native(forced: str, load: Callable[[], ModuleType] = load_native) ->
 
 
 def hidden_install() -> Path | None:
-    """Another kafka08 on sys.path, with a compiled kernel: Python was started in a checkout."""
+    """Another kafka08 on sys.path, with a compiled kernel: Python was started in a checkout. None
+    for one in a zip file, which was put in front on purpose."""
+    if not PACKAGE.is_dir():
+        return None
     for entry in sys.path:
         found = Path(entry or ".", PACKAGE.name).resolve()
         builds = (found / "kernel" / f"_native{suffix}" for suffix in EXTENSION_SUFFIXES)

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from kafka08 import __version__, kernel
-from kafka08.kernel import _python
+from kafka08.kernel import _python, choice
 from kafka08.kernel.choice import choose, digest, use_build, why_not_native
 
 
@@ -113,6 +113,9 @@ def test_a_checkout_that_hides_an_install_is_named(
     said = why_not_native("", missing)
     assert f"hides the install in {tmp_path} that has it" in said
     assert "compiler" not in said
+    # As a zip file of Spark's --py-files: it is there on purpose.
+    monkeypatch.setattr(choice, "PACKAGE", tmp_path / "kafka08.zip" / "kafka08")
+    assert "hides" not in why_not_native("", missing)
 
 
 @pytest.mark.parametrize("forced", ["python", ""])
