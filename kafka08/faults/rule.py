@@ -25,6 +25,7 @@ from kafka08.nearest import did_you_mean
 from kafka08.protocol.api import Api
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import RequestHeader
+from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Request
 from kafka08.topic_name import fault_of
 
@@ -273,7 +274,11 @@ def _check_action(rule: Rule) -> None:
 
 def _check_against(rule: Rule, level: Level, brokers: Collection[int]) -> None:
     """ConfigError if no request to these brokers can match, or what is to happen cannot."""
-    rows = {api.name: [r.version for r in api.versions if r.exists_at(level)] for api in rule.apis}
+    served_rows = SERVED[level].rows
+    rows = {
+        api.name: [row.version for row in api.versions if (api.key, row.version) in served_rows]
+        for api in rule.apis
+    }
     if rule.api is not None and not any(rows.values()):
         raise ConfigError(f"api: brokers of level {level} have no {rule.api}")
     if rule.version is not None and not any(rule.version in served for served in rows.values()):

@@ -9,11 +9,13 @@ import pytest
 from kafka08.errors import CODES, ConfigError
 from kafka08.faults.rule import ERROR_NAMES, Rule
 from kafka08.levels import Level
+from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import RequestHeader
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
+from kafka08.protocol.served import SERVED
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
 from tests.in_turn import in_turn
@@ -127,6 +129,17 @@ def test_an_api_that_the_level_lacks_is_refused() -> None:
     assert "brokers of level 0.8.2 have no SyncGroup" in fault_of(
         Level.V0_8_2, api="SyncGroup", drop=True
     )
+
+
+def test_an_api_has_rules_where_it_is_served() -> None:
+    """A level may have the rows of an API, and serve none of them yet."""
+    for level in Level:
+        served = {key for key, _ in SERVED[level].rows}
+        for api in APIS:
+            if api.key in served:
+                assert Rule.of({"api": api.key, "drop": True}, level, BROKERS).api == api.name
+            else:
+                assert f"have no {api.name}" in fault_of(level, api=api.key, drop=True)
 
 
 def test_json_has_what_differs_from_the_defaults() -> None:
