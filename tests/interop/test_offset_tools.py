@@ -50,9 +50,8 @@ def test_files_go_both_ways(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
     done = kafka08(jvm_kafka, "offsets", "export", GROUP, "--format", "jvm", "--output", str(ours))
     assert done.exit_code == 0
     assert sorted(ours.read_text().split()) == sorted(theirs.read_text().split())
-    assert (
-        kafka08(jvm_kafka, "offsets", "reset", GROUP, "--to", "latest", "--execute").exit_code == 0
-    )
+    to_the_end = ("offsets", "reset", GROUP, "--to", "latest", "--store", "both", "--execute")
+    assert kafka08(jvm_kafka, *to_the_end).exit_code == 0
     ends = stores(jvm_kafka)
     assert set(ends) == {*start, 2}, "a partition without a commit is reset, too"
     assert all(z == k and z is not None for z, k in ends.values())
@@ -60,6 +59,6 @@ def test_files_go_both_ways(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
     assert stores(jvm_kafka) == ends
     assert kafka08(jvm_kafka, "offsets", "import", str(theirs), "--execute").exit_code == 0
     assert {n: stores(jvm_kafka)[n] for n in start} == {0: (0, 0), 1: (0, 0)}
-    kafka08(jvm_kafka, "offsets", "reset", GROUP, "--to", "latest", "--execute")
+    kafka08(jvm_kafka, *to_the_end)
     jvm_kafka.tool("kafka.tools.ImportZkOffsets", *where, "--input-file", str(ours))
     assert {n: stores(jvm_kafka)[n][0] for n in start} == start
