@@ -69,7 +69,7 @@ class CalmChecks:
             tp
             for tp, state in before.items()
             if away.id in state.isr
-            and len(state.isr) > 1
+            and any(self._is_registered(other) for other in state.isr if other != away.id)
             # One that is away can no longer be asked, and the controller knows that it led.
             and (state.leader == away.id or self._knows(state.leader, tp))
         ]
@@ -88,6 +88,13 @@ class CalmChecks:
         [broker] = [one for one in self._brokers if one.id == leader]
         partition = broker.partition(tp)
         return partition is not None and partition.is_leader
+
+    def _is_registered(self, broker_id: int) -> bool:
+        """Whether a broker is registered by its present session. The end of a former one, whose
+        znode it waits for, takes it out of the ISR."""
+        [broker] = [one for one in self._brokers if one.id == broker_id]
+        znode = self._zookeeper.server.find(paths.broker(broker_id))
+        return znode is not None and znode.ephemeral_owner == broker.session_id()
 
     def _followed(self, away: SimBroker, partitions: Sequence[TopicPartition]) -> str:
         for tp in partitions:

@@ -238,6 +238,11 @@ class SimBroker:
         manager = self._part("_replica_manager")
         return None if manager is None else manager.find(tp)
 
+    def session_id(self) -> int | None:
+        """Of its present ZooKeeper session; None without one."""
+        client = self._part("_zk")
+        return None if client is None else client.session_id
+
     def log_end(self, tp: TopicPartition) -> int:
         """The log end offset of a partition, also while the broker is down or starts; 0 without a
         log."""

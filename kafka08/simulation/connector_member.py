@@ -23,8 +23,9 @@ from kafka08.simulation.workload import POLL_S, TIMEOUT_MS, TOPIC, Target
 from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
 from kafka08.structs import NO_OFFSET, TopicPartition
 
-LEAVES: Final = 3
-"""How often a member leaves the group: each time the others wait for a rebalance."""
+WHIMS: Final = 3
+"""How often a member leaves the group, or fails: each time the others wait for a rebalance, and one
+that begins again every hundred messages would never catch up."""
 BY_HAND: Final = 20
 """A member that commits by hand does so after so many messages."""
 IDLE_COMMITS: Final = 0.1
@@ -197,7 +198,7 @@ class ConnectorMember:
         self._history = history
         self._habits = habits
         self._work_left = WORK_S
-        self._leaves_left = LEAVES
+        self._whims_left = WHIMS
         self._config = ConsumerConfig(
             {
                 "group.id": GROUP,
@@ -237,7 +238,7 @@ class ConnectorMember:
 
     def keep_calm(self) -> None:
         """Let it stay in the group from now on."""
-        self._leaves_left = 0
+        self._whims_left = 0
 
     def work(self, *, is_long: bool) -> None:
         """Work for a message, but not beyond the limit of all work: the run must end."""
@@ -249,9 +250,16 @@ class ConnectorMember:
 
     def leaves(self) -> bool:
         """Whether it leaves the group now."""
-        if not self._leaves_left or self.runtime.random.random() >= self._habits.leaves:
+        return self._has_whim(self._habits.leaves)
+
+    def fails(self) -> bool:
+        """Whether the work for a message fails."""
+        return self._has_whim(self._habits.fails)
+
+    def _has_whim(self, share: float) -> bool:
+        if not self._whims_left or self.runtime.random.random() >= share:
             return False
-        self._leaves_left -= 1
+        self._whims_left -= 1
         return True
 
 
@@ -318,7 +326,7 @@ class _Use:
             self._history.handed(self._name, tp, offset)
         for offset in offsets:
             self._member.work(is_long=self._random.random() < self._habits.long_work)
-            if self._random.random() < self._habits.fails:
+            if self._member.fails():
                 raise WorkFailed
             self._history.processed(tp, offset)
         if claims == self._claims[tp]:  # else they were handed out in an earlier ownership
