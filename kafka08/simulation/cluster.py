@@ -239,7 +239,7 @@ class SimBroker:
         return None if manager is None else manager.find(tp)
 
     def session_id(self) -> int | None:
-        """Of its present ZooKeeper session; None without one."""
+        """The id of its present ZooKeeper session; None without one."""
         client = self._part("_zk")
         return None if client is None else client.session_id
 
