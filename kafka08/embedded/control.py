@@ -8,9 +8,11 @@ One request per connection, a JSON line each way; the verbs are those of `Cluste
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,8 @@ from typing import Any
 
 from kafka08.errors import KafkaError
 from kafka08.lifecycle import Closeable
+
+logger = logging.getLogger(__name__)
 
 RESPONSE_S = 120.0
 """A clean stop takes up to 20 s, a start up to 60 s."""
@@ -50,6 +54,10 @@ class ControlServer(Closeable):
         try:
             connection, _ = self._listener.accept()
         except TimeoutError:
+            return
+        except OSError as error:  # no descriptor is left, say: the cluster goes on
+            logger.warning("A request to the cluster was not accepted: %s", error)
+            time.sleep(seconds)
             return
         threading.Thread(
             target=_serve_one, args=(connection, execute), name="control", daemon=True

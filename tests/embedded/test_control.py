@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -83,6 +84,25 @@ def test_invalid_bytes_change_nothing(tmp_path: Path, line: bytes) -> None:
             client.shutdown(socket.SHUT_WR)
             assert b"error" in client.recv(1000)
         assert ask(tmp_path, "kill", broker=1) == "kill 1"
+
+
+def test_a_refused_accept_does_not_end_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process without a free descriptor accepts nothing, and goes on."""
+
+    def refuse(_: socket.socket) -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with ControlServer(tmp_path) as server:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket.socket, "accept", refuse)
+            server.serve(execute, 0.0)
+        assert "was not accepted: [Errno 24] Too many open files" in caplog.text
+        asking = threading.Thread(target=server.serve, args=(execute, 5.0))
+        asking.start()
+        assert ask(tmp_path, "kill", broker=1) == "kill 1"
+        asking.join()
 
 
 def test_a_leftover_socket_is_replaced(tmp_path: Path) -> None:
