@@ -50,7 +50,7 @@ from kafka08.zk.faults import end_session
 from kafka08.zk.store import ClusterStore, reachable
 
 if TYPE_CHECKING:
-    from kafka08.embedded.fault_rules import FaultRules
+    from kafka08.embedded.fault_rules import FaultRule, FaultRules
 
 logger = logging.getLogger(__name__)
 
@@ -393,6 +393,10 @@ class EmbeddedCluster(Startable):
             events += logged(process.name, said)
         return told(events, 3 * lines)
 
+    def unused_rules(self) -> list[FaultRule]:
+        """The fault rules of the present story that never hit a request."""
+        return [] if self._faults is None else self._faults.unused()
+
     def begin_story(self) -> None:
         """Forget what was done so far."""
         self._doings.events.clear()
@@ -429,10 +433,11 @@ class EmbeddedCluster(Startable):
     def expire_session(self, broker: EmbeddedBroker | int) -> None:
         """Expire the broker's ZooKeeper session on the server. Its znodes go at once; it registers
         again if it runs. No effect if it is not registered."""
+        broker = self.find(broker)
         with ZkClient(self.zookeeper.connect_string) as zk:
-            registration = zk.stat(paths.broker(self.find(broker).id))
+            registration = zk.stat(paths.broker(broker.id))
         if registration is not None:
-            self._note(f"expires the session of broker {self.find(broker).id}")
+            self._note(f"expires the session of broker {broker.id}")
             self._session_ended = True
             end_session(self.zookeeper.connect_string, registration.ephemeral_owner)
 
@@ -441,8 +446,9 @@ class EmbeddedCluster(Startable):
     ) -> Path:
         """Flip all bits in the last `size` bytes of the broker's newest segment of the partition;
         returns the file. A killed broker finds the damage at its start; a running one serves it."""
-        self._note(f"corrupts [{topic},{partition}] on broker {self.find(broker).id}")
-        return corrupt_tail(self.find(broker).partition_directory(topic, partition), size)
+        broker = self.find(broker)
+        self._note(f"corrupts [{topic},{partition}] on broker {broker.id}")
+        return corrupt_tail(broker.partition_directory(topic, partition), size)
 
     def cut(self, broker: EmbeddedBroker | int) -> None:
         """Cut the broker's network: to clients, other brokers and ZooKeeper, until `restore`.
@@ -452,15 +458,17 @@ class EmbeddedCluster(Startable):
         """
         if self._relay is None:
             raise KafkaError("cut needs a cluster that was created with cuttable=True")
-        self._note(f"cuts broker {self.find(broker).id}")
-        self._cut.add(self.find(broker).id)
+        broker = self.find(broker)
+        self._note(f"cuts broker {broker.id}")
+        self._cut.add(broker.id)
         self._apply_cuts()
 
     def restore(self, broker: EmbeddedBroker | int) -> None:
         """Undo `cut`."""
         if self._cut:
-            self._note(f"restores broker {self.find(broker).id}")
-            self._cut.discard(self.find(broker).id)
+            broker = self.find(broker)
+            self._note(f"restores broker {broker.id}")
+            self._cut.discard(broker.id)
             self._apply_cuts()
 
     def reset_connections(self, broker: EmbeddedBroker | int) -> None:
@@ -469,8 +477,9 @@ class EmbeddedCluster(Startable):
         Needs cuttable=True."""
         if self._relay is None:
             raise KafkaError("reset_connections needs a cluster with cuttable=True")
-        self._note(f"resets the connections of broker {self.find(broker).id}")
-        self._relay.reset([f"broker-{self.find(broker).id}"])
+        broker = self.find(broker)
+        self._note(f"resets the connections of broker {broker.id}")
+        self._relay.reset([f"broker-{broker.id}"])
 
     def heal(self) -> None:
         """Undo every fault except damaged files: remove rules, restore networks, resume paused

@@ -153,7 +153,7 @@ class ClusterControl:
     def kill(self, broker: int, expire: bool = False) -> Any:
         """SIGKILL, as a crash. `expire`: end its ZooKeeper session too, so that the cluster notices
         at once."""
-        found = self._broker(broker)
+        found = self._cluster.find(broker)
         if found.running:
             self._cluster.kill(found, expire=expire)
         return self._state(found)
@@ -161,7 +161,7 @@ class ClusterControl:
     @verb("POST", "/brokers/{broker}/stop")
     def stop(self, broker: int) -> Any:
         """Stop a broker cleanly: its leaders move to others first."""
-        found = self._broker(broker)
+        found = self._cluster.find(broker)
         if found.running:
             found.stop()
         return self._state(found)
@@ -169,7 +169,7 @@ class ClusterControl:
     @verb("POST", "/brokers/{broker}/restart")
     def restart(self, broker: int) -> Any:
         """Stop a broker cleanly, if it runs, and start it again."""
-        found = self._broker(broker)
+        found = self._cluster.find(broker)
         if not found.running:
             # It registers again when its old session has expired, which may take some seconds.
             self._cluster.expire_session(found)
@@ -185,37 +185,37 @@ class ClusterControl:
     def pause(self, broker: int) -> Any:
         """SIGSTOP: connections stay open, and the broker does not respond."""
         self._cluster.pause(broker)
-        return self._state(self._broker(broker))
+        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/resume")
     def resume(self, broker: int) -> Any:
         """Let a paused broker go on."""
         self._cluster.resume(broker)
-        return self._state(self._broker(broker))
+        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/cut")
     def cut(self, broker: int) -> Any:
         """Cut a broker's network; needs `up --cuttable`."""
         self._cluster.cut(broker)
-        return self._state(self._broker(broker))
+        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/restore")
     def restore(self, broker: int) -> Any:
         """Restore a broker's network."""
         self._cluster.restore(broker)
-        return self._state(self._broker(broker))
+        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/reset-connections")
     def reset_connections(self, broker: int) -> Any:
         """Reset every connection that others have to a broker; needs `up --cuttable`."""
         self._cluster.reset_connections(broker)
-        return self._state(self._broker(broker))
+        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/expire")
     def expire(self, broker: int) -> Any:
         """Expire a broker's ZooKeeper session."""
         self._cluster.expire_session(broker)
-        return self._state(self._broker(broker))
+        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/corrupt")
     def corrupt(self, broker: int, topic: str, partition: int = 0, size: int = 16) -> Any:
@@ -304,10 +304,8 @@ class ClusterControl:
         """Wait until a group has read and committed all but so many messages."""
         return {"lag": self._cluster.wait.lag(group, at_most, timeout=_timeout(timeout))}
 
-    def _broker(self, broker: int) -> EmbeddedBroker:
-        return self._cluster.find(broker)
-
-    def _state(self, broker: EmbeddedBroker) -> dict[str, Any]:
+    def _state(self, broker: EmbeddedBroker | int) -> dict[str, Any]:
+        broker = self._cluster.find(broker)
         state = broker.state
         condition = "paused" if broker.is_paused else state.condition
         return {"id": broker.id, "address": state.address, "condition": condition,

@@ -44,25 +44,26 @@ class FaultRule(Closeable):
 
     number   identifies it in its cluster
     rule     its values
+    tally    its matches as far as they were read
     """
 
     def __init__(self, rules: FaultRules, number: int, rule: Rule) -> None:
         self.number = number
         self.rule = rule
         self._rules = rules
-        self._tally = Tally(rule)
+        self.tally = Tally(rule)
 
     @property
     def matches(self) -> int:
         """How many requests matched it, until its last hit or its removal."""
         self._rules.refresh()
-        return self._tally.matches
+        return self.tally.matches
 
     @property
     def hits(self) -> int:
         """How many of them it has hit."""
         self._rules.refresh()
-        return self._tally.hits
+        return self.tally.hits
 
     def wait(self, hits: int = 1, timeout: float = TIMEOUT_S) -> None:
         """Wait until it has hit so many requests. KafkaError after `timeout` seconds."""
@@ -135,7 +136,7 @@ class FaultRules:
         self._number += 1
         added = self._active[self._number] = FaultRule(self, self._number, rule)
         self._added.append(added)
-        self._log.tallies[added.number] = added._tally
+        self._log.tallies[added.number] = added.tally
         self._note(f"adds rule {added}")
         try:
             self._publish()

@@ -215,7 +215,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     cluster = item.config.stash.get(_CLUSTER, None)
     try:
         if cluster is not None and uses_cluster(item):
-            for rule in cluster.faults.unused():
+            for rule in cluster.unused_rules():
                 item.warn(pytest.PytestWarning(f"fault rule {rule} never hit a request"))
             cluster.heal()
     finally:

@@ -61,7 +61,9 @@ class Cluster:
         self.cannot_start = False
         self.expired: list[int] = []
 
-    def find(self, broker: int) -> Broker:
+    def find(self, broker: Broker | int) -> Broker:
+        if isinstance(broker, Broker):
+            return broker
         if broker not in range(3):
             raise KafkaError(f"there is no broker {broker}; the cluster has: 0, 1, 2")
         return self.brokers[broker]
