@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -36,6 +36,24 @@ def unexpected_type(resource_types: Iterable[int]) -> str | None:
         if one not in {TOPIC, BROKER}:
             return RESOURCE_TYPES.get(one, "UNKNOWN")
     return None
+
+
+class Resource(Protocol):
+    """A resource as both requests name it."""
+
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+
+R = TypeVar("R", bound=Resource)
+
+
+def last_of_each(resources: Iterable[R]) -> dict[tuple[int, str], R]:
+    """(type, name) → the last entry of a request for that resource (also in AlterConfigs)."""
+    return {(one.resource_type, one.resource_name): one for one in resources}
 
 
 def known_type(resource_type: int) -> int:

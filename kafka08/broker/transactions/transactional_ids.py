@@ -209,7 +209,7 @@ class TransactionalIds:
             and change.record.state in PREPARED
         )
         then = ConcurrentTransactions.code if is_fence else NO_ERROR
-        return self._begin(transactional_id, found, change, reply, then)
+        return self._begin(transactional_id, change, reply, then)
 
     def add(
         self,
@@ -221,11 +221,9 @@ class TransactionalIds:
         reply: Reply,
     ) -> Actions:
         """AddPartitionsToTxn and AddOffsetsToTxn, for partitions that exist."""
-        if not transactional_id:
-            return [Respond(reply, Outcome(InvalidRequest.code))]
-        found = self._transactions.get(transactional_id, Transaction())
-        change = found.add(producer_id, epoch, partitions, now_ms)
-        return self._begin(transactional_id, found, change, reply)
+        return self._change(
+            transactional_id, reply, lambda found: found.add(producer_id, epoch, partitions, now_ms)
+        )
 
     def end(
         self,
@@ -237,16 +235,25 @@ class TransactionalIds:
         reply: Reply,
     ) -> Actions:
         """EndTxn."""
+        return self._change(
+            transactional_id, reply, lambda found: found.end(producer_id, epoch, commits, now_ms)
+        )
+
+    def _change(
+        self,
+        transactional_id: str,
+        reply: Reply,
+        change: Callable[[Transaction], int | Change],
+    ) -> Actions:
+        """Change an id that InitProducerId has made; an unknown one refuses it."""
         if not transactional_id:
             return [Respond(reply, Outcome(InvalidRequest.code))]
         found = self._transactions.get(transactional_id, Transaction())
-        change = found.end(producer_id, epoch, commits, now_ms)
-        return self._begin(transactional_id, found, change, reply)
+        return self._begin(transactional_id, change(found), reply)
 
     def _begin(
         self,
         transactional_id: str,
-        found: Transaction,
         change: int | Change,
         reply: Reply,
         then: int = NO_ERROR,

@@ -26,7 +26,12 @@ from kafka08.protocol.alter_configs import (
     AlteredResource,
     AlteredResourceResult,
 )
-from kafka08.protocol.describe_configs import BROKER, known_type, unexpected_type
+from kafka08.protocol.describe_configs import (
+    BROKER,
+    known_type,
+    last_of_each,
+    unexpected_type,
+)
 from kafka08.runtime.yielding import yielding_batches
 from kafka08.topic_name import fault_at
 from kafka08.zk import paths
@@ -38,7 +43,7 @@ def handle(broker: BrokerContext, request: AlterConfigsRequest, call: Call) -> N
 
 def alter(broker: BrokerContext, request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
     """Switches, and ends early if the client has left."""
-    last = {(one.resource_type, one.resource_name): one for one in request.resources}
+    last = last_of_each(request.resources)
     if unexpected := unexpected_type(kind for kind, _ in last):
         text = f"Unexpected resource type {unexpected}"
         return refuse(request, InvalidRequest.code, text)
@@ -85,7 +90,7 @@ def alter_one(broker: BrokerContext, wanted: AlteredResource, *, validate_only: 
 def refuse(
     request: AlterConfigsRequest, code: int, text: str | None = None
 ) -> AlterConfigsResponse:
-    last = {(one.resource_type, one.resource_name): one for one in request.resources}
+    last = last_of_each(request.resources)
     return AlterConfigsResponse(
         0, [AlteredResourceResult(code, text, known_type(kind), name) for kind, name in last]
     )

@@ -20,6 +20,7 @@ from kafka08.protocol.describe_configs import (
     DescribedConfigs,
     DescribedResource,
     known_type,
+    last_of_each,
     unexpected_type,
 )
 from kafka08.runtime.yielding import yielding_batches
@@ -34,7 +35,7 @@ def describe(
     broker: BrokerContext, request: DescribeConfigsRequest, call: Call
 ) -> DescribeConfigsResponse:
     """Switches, and ends early if the client has left."""
-    last = {(one.resource_type, one.resource_name): one for one in request.resources}
+    last = last_of_each(request.resources)
     for kind, name in last:
         if unexpected := unexpected_type([kind]):
             text = f"Unexpected resource type {unexpected} for resource {name}"
@@ -80,7 +81,7 @@ def is_int(text: str) -> bool:
 def refuse(
     request: DescribeConfigsRequest, code: int, text: str | None = None
 ) -> DescribeConfigsResponse:
-    last = {(one.resource_type, one.resource_name): one for one in request.resources}
+    last = last_of_each(request.resources)
     return DescribeConfigsResponse(
         0, [DescribedConfigs(code, text, known_type(kind), name, []) for kind, name in last]
     )
