@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.embedded import EmbeddedCluster
+from kafka08.embedded.ports import free_ports
 from tests.interop.jvm import CACHE, POM_0_10_2, JvmKafka, JvmMissing
 
 API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -39,6 +40,7 @@ FRESH: Final = """
 import time
 began = time.perf_counter()
 from kafka08.embedded import EmbeddedCluster
+from kafka08.embedded.ports import free_ports
 with EmbeddedCluster({brokers}):
     print((time.perf_counter() - began) * 1000)
 """
@@ -139,7 +141,7 @@ def get_tansu(directory: Path) -> Start:
         if brokers > 1:
             yield []
             return
-        address = f"127.0.0.1:{free_port()}"
+        address = f"127.0.0.1:{free_ports(1)[0]}"
         url = f"tcp://{address}"
         options = ["--listener-url", url, "--advertised-listener-url", url, "--silent"]
         process = subprocess.Popen(
@@ -182,13 +184,6 @@ def await_response(address: str) -> None:
             if time.monotonic() > give_up_at:
                 raise
         time.sleep(0.001)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-    return port
 
 
 def pss(pid: int) -> int:
