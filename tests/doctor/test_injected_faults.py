@@ -148,8 +148,8 @@ def faults() -> Mapping[str, Znodes]:
 
 
 def names_of(zk_connect: str) -> set[str]:
-    """By a reader of its own: one that goes on reading sees a change when its watch has fired, which
-    may be after the write has returned to another session."""
+    """By a reader of its own: one that goes on reading sees a change when its watch has fired,
+    which may be after the write has returned to another session."""
     with SnapshotReader(zk_connect) as reader:
         return {finding.check for finding in findings_of(reader.read_snapshot())}
 
