@@ -34,7 +34,8 @@ from kafka08.protocol.transaction_records import NO_START, TransactionRecord, Tr
 from kafka08.structs import TopicPartition
 
 EPOCH_MAX: Final = 2**15 - 2
-"""The last epoch that a producer gets; the one above only fences it."""
+"""The last epoch that a producer gets; EPOCH_FENCED, above it, only fences that one."""
+EPOCH_FENCED: Final = EPOCH_MAX + 1
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState
 PREPARED: Final = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}
 IDLE: Final = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
@@ -222,7 +223,8 @@ class Transaction:
         return self._change(
             replace(
                 record,
-                producer_epoch=record.producer_epoch + 1,
+                # No producer has EPOCH_FENCED, but a record of another broker may.
+                producer_epoch=min(record.producer_epoch + 1, EPOCH_FENCED),
                 state=PREPARE_ABORT,
                 last_update_ms=now_ms,
             )

@@ -6,8 +6,7 @@ outside (an append, a request to a leader) comes back as an event: `appended`, `
     Append        append the record with acks -1, wait at most `wait_ms`, then call `appended`
     Respond       the response to a request
     SendMarkers   send the marker to the leaders of the partitions, in `delay_ms`, and call
-                  `marker_result` with each answer; a partition that does not exist any more is DONE
-    Reload        another coordinator has written markers: drop this object, and load the partition
+                  `marker_result` with each answer; 0 for a partition that does not exist any more
 
 A coordinator that no longer leads the partition drops the object; its appends are refused by epoch,
 and the next leader sends the markers of all PREPARE states again. Source:
@@ -19,10 +18,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from kafka08.broker.transactions.marker_codes import Reaction, pause_ms, reaction_to
+from kafka08.broker.transactions.marker_codes import DONE, PASSING, pause_ms
 from kafka08.broker.transactions.transaction import (
     PREPARE_COMMIT,
     PREPARED,
@@ -127,12 +126,7 @@ class SendMarkers:
     tries: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Reload:
-    """See the module."""
-
-
-Action: TypeAlias = Respond | Append | SendMarkers | Reload
+Action: TypeAlias = Respond | Append | SendMarkers
 Actions: TypeAlias = list[Action]
 
 
@@ -198,17 +192,16 @@ class TransactionalIds:
         new_id: int | None = None,
     ) -> Actions:
         """InitProducerId that `refuse_init` lets pass."""
-        found = self._transactions.setdefault(transactional_id, Transaction())
+        found = self._transactions.get(transactional_id, Transaction())
         if found.pending is None and found.needs_producer_id and new_id is None:
             # It became so while the request waited; the client tries again.
             return [Respond(reply, Outcome(ConcurrentTransactions.code))]
         change = found.init(timeout_ms, now_ms, new_id)
-        is_fence = (
-            isinstance(change, Change)
-            and change.record is not None
-            and change.record.state in PREPARED
-        )
-        then = ConcurrentTransactions.code if is_fence else NO_ERROR
+        then = NO_ERROR
+        if isinstance(change, Change):
+            self._transactions[transactional_id] = found
+            if change.record is not None and change.record.state in PREPARED:
+                then = ConcurrentTransactions.code  # it fences
         return self._begin(transactional_id, change, reply, then)
 
     def add(
@@ -246,8 +239,6 @@ class TransactionalIds:
         change: Callable[[Transaction], int | Change],
     ) -> Actions:
         """Change an id that InitProducerId has made; an unknown one refuses it."""
-        if not transactional_id:
-            return [Respond(reply, Outcome(InvalidRequest.code))]
         found = self._transactions.get(transactional_id, Transaction())
         return self._begin(transactional_id, change(found), reply)
 
@@ -318,14 +309,7 @@ class TransactionalIds:
         if found.record is not None and found.record.state in PREPARED:
             # The markers are written: only the note of it is missing.
             tries = append.tries + 1
-            again = Append(
-                append.transactional_id,
-                append.change,
-                append.wait_ms,
-                delay_ms=pause_ms(tries),
-                tries=tries,
-            )
-            return [again]
+            return [replace(append, delay_ms=pause_ms(tries), tries=tries)]
         found.not_appended(append.change)
         if found.record is None:
             del self._transactions[append.transactional_id]
@@ -340,25 +324,20 @@ class TransactionalIds:
         found = self._transactions.get(sent.transactional_id)
         if found is None or partition not in found.unmarked or not self._is_of(sent, found):
             return []
-        reaction = reaction_to(code)
-        if reaction is Reaction.RELOAD:
-            return [Reload()]
-        if reaction is Reaction.AGAIN:
-            tries = sent.tries + 1
-            return [
-                SendMarkers(
-                    sent.transactional_id,
-                    sent.producer_id,
-                    sent.producer_epoch,
-                    sent.commits,
-                    sent.coordinator_epoch,
-                    (partition,),
-                    pause_ms(sent.tries),
-                    tries,
-                )
-            ]
-        change = found.marked(partition, now_ms)
-        return [] if change is None else [self._append_complete(sent.transactional_id, change)]
+        if code in DONE:
+            change = found.marked(partition, now_ms)
+            return [] if change is None else [self._append_complete(sent.transactional_id, change)]
+        if code not in PASSING:
+            logger.warning(
+                "The marker that ends the transaction of %r in %s has error %d; it is sent again",
+                sent.transactional_id,
+                partition,
+                code,
+            )
+        again = replace(
+            sent, partitions=(partition,), delay_ms=pause_ms(sent.tries), tries=sent.tries + 1
+        )
+        return [again]
 
     @staticmethod
     def _is_of(sent: SendMarkers, found: Transaction) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from kafka08.broker.transactions.transactional_ids import (
     Actions,
     Append,
     Outcome,
-    Reload,
     Respond,
     SendMarkers,
     TransactionalIds,
@@ -69,7 +69,6 @@ class Coordinator:
         self.answers: dict[TopicPartition, list[int]] = {}
         self.outcomes: list[Outcome] = []
         self.delays: list[int] = []
-        self.reloads = 0
 
     def run(self, actions: Actions) -> None:
         for action in actions:
@@ -87,8 +86,6 @@ class Coordinator:
                 self.kept.append(action)
             case SendMarkers():
                 self._send(action)
-            case Reload():
-                self.reloads += 1
 
     def _append(self, append: Append) -> None:
         self.delays.append(append.delay_ms)
@@ -327,6 +324,30 @@ def test_an_id_is_initialized() -> None:
     assert Outcome(0, ID, 1) == coordinator.init()
 
 
+def test_an_id_that_is_not_stored_is_not_kept() -> None:
+    """Neither without a producer id for it, nor if its name does not fit a record."""
+    coordinator = Coordinator()
+    outcomes: list[Outcome] = []
+    ids = coordinator.ids
+    coordinator.run(ids.init("t", MINUTE_MS, 0, outcomes.append))
+    coordinator.run(ids.init("t" * 40_000, MINUTE_MS, 0, outcomes.append, ID))
+    assert [Outcome(51), Outcome(-1)] == outcomes
+    assert 0 == len(ids)
+
+
+def test_a_producer_with_an_impossible_epoch_is_aborted_too() -> None:
+    """A record of another broker may have the epoch that only fences: there is none above it."""
+    coordinator = in_state("Ongoing")
+    record = coordinator.ids.record_of("t")
+    assert record is not None
+    last = encode_transaction(replace(record, producer_epoch=EPOCH_MAX + 1))
+    coordinator.log.append((encode_key("t"), last))
+    coordinator.fail_over()
+    coordinator.now_ms += 2 * MINUTE_MS
+    coordinator.run(coordinator.ids.abort_timed_out(coordinator.now_ms))
+    assert "COMPLETE_ABORT" == coordinator.state
+
+
 def test_a_second_producer_aborts_the_transaction_of_the_first() -> None:
     """It is 51 once, then gets the epoch behind the fence, which nobody ever has."""
     coordinator = in_state("Ongoing")
@@ -400,9 +421,10 @@ def test_a_completion_that_is_refused_is_tried_again() -> None:
     assert coordinator.delays[-1] > 0
 
 
-@pytest.mark.parametrize("code", [3, 6, 7, 19, 20, -1, 2, 10, 42])
+@pytest.mark.parametrize("code", [3, 6, 7, 19, 20, 47, 52, -1, 2, 10, 42])
 def test_a_marker_is_sent_until_it_is_written(code: int) -> None:
-    """Whatever the leader answers, with growing pauses; each partition gets it once."""
+    """Whatever the leader answers, with growing pauses; each partition gets it once. After 47, 52
+    and codes that it does not know 0.11.0.3 leaves the id in PREPARE, and answers 51 for ever."""
     coordinator = in_state("Ongoing")
     coordinator.add(D1, epoch=1)
     coordinator.answers[D0] = [code] * 9
@@ -424,17 +446,6 @@ def test_a_partition_without_transactions_needs_no_marker(code: int) -> None:
     coordinator.end(True, epoch=1)
     assert "COMPLETE_COMMIT" == coordinator.state
     assert [] == coordinator.markers
-
-
-@pytest.mark.parametrize("code", [47, 52])
-def test_another_coordinator_s_marker_makes_it_load_again(code: int) -> None:
-    """0.11.0.3 leaves the id in PREPARE, and answers 51 for ever."""
-    coordinator = in_state("Ongoing")
-    coordinator.answers[D0] = [code]
-    coordinator.end(True, epoch=1)
-    assert 1 == coordinator.reloads
-    coordinator.fail_over()
-    assert "COMPLETE_COMMIT" == coordinator.state
 
 
 def test_an_answer_to_an_earlier_marker_counts_for_nothing() -> None:
