@@ -15,11 +15,11 @@ from typing import Final, Protocol
 
 from kafka08.broker.groups.offset_cache import OffsetCache
 from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication.committed_log import committed_parts
 from kafka08.broker.replication.replica_manager import ReplicaManager
-from kafka08.errors import CorruptLog, KafkaError, ProtocolError, StorageError
+from kafka08.errors import KafkaError, ProtocolError, StorageError
 from kafka08.kernel import CorruptMessage, MessageAndMetadata
 from kafka08.log.log import Log
-from kafka08.protocol import message_set
 from kafka08.protocol.group_records import StoredGroup, decode_group
 from kafka08.protocol.offset_records import GroupKey, decode_key, decode_offset_value
 from kafka08.runtime import BrokerRuntime, Greenlet
@@ -28,12 +28,8 @@ from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-RECORDS_PER_SLICE: Final = 1000
-"""The most records applied between two pauses of a load: a few ms, to keep the hub responsive."""
 LOAD_RETRY_S: Final = 30.0
 """Pause before a partition with an unreadable log is loaded again."""
-COMMITTED_POLL_S: Final = 0.05
-"""Pause of a load that has caught up with the high watermark but not with the log's end."""
 
 
 class GroupListener(Protocol):
@@ -147,37 +143,20 @@ class OffsetLoader:
         groups: dict[str, bytes | None],
     ) -> int:
         """Apply all records up to the current log end, and collect the last value of each group in
-        `groups`. Waits for records above the high watermark: they are committed soon, and no commit
-        was made after them yet. Returns their number; stops when another broker leads the
-        partition. CorruptLog if an entry claims a size or an offset beyond the log's end."""
+        `groups`. Returns their number; stops when another broker leads the partition."""
         number = partition.topic_partition.partition
-        offset, end, count = source.log_start_offset, source.log_end_offset, 0
-        size = self._buffer_bytes
-        while offset < end and self._cache.is_current(number, generation):
-            if offset >= partition.high_watermark:
-                self._runtime.sleep(COMMITTED_POLL_S)
-                continue
-            high_watermark = partition.high_watermark
-            # The HW may rise below; the check there is against the one that was read with.
-            part = source.read(offset, size, high_watermark)
-            if not part.size:
-                offset = high_watermark  # everything in between was compacted away
-                continue
-            messages = message_set.decode(part.bytes(), offset, OFFSETS_TOPIC, number)
-            for message in messages:
+        count = 0
+        parts = committed_parts(
+            partition,
+            source,
+            self._runtime,
+            self._buffer_bytes,
+            lambda: self._cache.is_current(number, generation),
+        )
+        for part in parts:
+            for message in part.messages:
                 self._load_record(number, message, groups)
                 count += 1
-                if count % RECORDS_PER_SLICE == 0:
-                    self._runtime.sleep(0)
-                    if not self._cache.is_current(number, generation):
-                        return count
-            if messages.next_offset == offset:
-                if part.size < size:
-                    raise CorruptLog(f"the entry at offset {offset} is larger than the log")
-                size *= 2  # 0.8: an entry larger than the buffer stalls the load for ever.
-            if messages.next_offset > high_watermark:
-                raise CorruptLog(f"an offset after {offset} is above the HW, {high_watermark}")
-            offset = messages.next_offset
         return count
 
     def _load_record(
