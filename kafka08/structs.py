@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC})
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 
 NO_LEADER: Final = -1
 """`leader` of a partition that has none."""

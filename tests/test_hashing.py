@@ -29,6 +29,13 @@ def test_every_vector_of_the_jvm(vector: dict[str, Any]) -> None:
     assert of_7 == vector["new_producer_partition_of_7"]
 
 
+def test_a_transactional_id_is_masked() -> None:
+    """As the captured coordinator of 0.11.0.3 places it, unlike a group: "ref-g1" has a negative
+    hash."""
+    assert hashing.transaction_partition("ref-g1", 50) == 6
+    assert hashing.group_partition("ref-g1", 50) == 42
+
+
 def test_text_outside_the_basic_plane_counts_as_two_units() -> None:
     """Java hashes UTF-16 code units: U+1F600 is the pair D83D DE00."""
     assert hashing.java_string_hash("\U0001f600") == 31 * 0xD83D + 0xDE00

@@ -50,9 +50,11 @@ def cluster_config(
 
 def _since_0_11(brokers: int) -> dict[str, str]:
     """Keys of a cluster of that size, from level 0.11 on; `config` overrides them. Brokers create
-    the offsets topic with all of its replicas or not at all, and a new group waits for members."""
+    an internal topic with all of its replicas or not at all, and a new group waits for members."""
     return {
         "offsets.topic.replication.factor": str(min(3, brokers)),
+        "transaction.state.log.replication.factor": str(min(3, brokers)),
+        "transaction.state.log.min.isr": str(min(2, brokers)),
         "group.initial.rebalance.delay.ms": "0",
     }
 

@@ -19,7 +19,6 @@ V0_9_0, V0_10_2, V0_11_0 = Level.V0_9_0, Level.V0_10_2, Level.V0_11_0
 NO_QUOTAS: Final = "There are no quotas."
 NO_SSL: Final = "There are PLAINTEXT listeners only."
 NO_METRICS: Final = "There are no metrics reporters."
-NO_TRANSACTIONS: Final = "There are no transactions yet."
 NO_JAVA: Final = "Java classes cannot be loaded."
 
 
@@ -172,31 +171,59 @@ class KeysSince0_9(Config):
 
     # Transactions
     transactional_id_expiration_ms: int = key(
-        604_800_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        604_800_000,
+        low=1,
+        since=V0_11_0,
+        doc="How long a transactional id without a transaction is kept.",
     )
     transaction_max_timeout_ms: int = key(
-        900_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        900_000,
+        low=1,
+        since=V0_11_0,
+        doc="Longest transaction timeout that a producer may request.",
     )
     transaction_state_log_min_isr: int = key(
-        2, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        2,
+        low=1,
+        since=V0_11_0,
+        doc="min.insync.replicas of __transaction_state.",
     )
     transaction_state_log_load_buffer_size: int = key(
-        5 << 20, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        5 << 20,
+        low=1,
+        since=V0_11_0,
+        doc="Bytes read at a time when transactions are loaded.",
     )
     transaction_state_log_replication_factor: int = key(
-        3, low=1, high=32767, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        3,
+        low=1,
+        high=32767,
+        since=V0_11_0,
+        doc="Replicas of __transaction_state.",
     )
     transaction_state_log_num_partitions: int = key(
-        50, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        50,
+        low=1,
+        since=V0_11_0,
+        doc="Partitions of __transaction_state.",
     )
     transaction_state_log_segment_bytes: int = key(
-        104_857_600, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        104_857_600,
+        low=1,
+        since=V0_11_0,
+        doc="segment.bytes of __transaction_state.",
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = key(
-        60_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        60_000,
+        low=1,
+        since=V0_11_0,
+        doc="Interval between checks for transactions that have timed out.",
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = key(
-        3_600_000, low=1, effect=False, since=V0_11_0, doc=NO_TRANSACTIONS
+        3_600_000,
+        low=1,
+        since=V0_11_0,
+        doc="Interval between checks for transactional ids that have expired.",
     )
 
     # Quotas

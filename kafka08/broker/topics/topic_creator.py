@@ -1,16 +1,17 @@
 """TopicCreator: automatic creation of topics.
 
 Metadata requests create any legal unknown topic with auto.create.topics.enable, and
-`__consumer_offsets` always. The broker that got the request writes the topic's znodes; the
-controller reads the assignment and does the rest. From 0.9 on a name that collides with that of
-another topic is illegal; from 0.10.2 on one of more than 249 characters, too. Source:
-kafka.admin.AdminUtils and KafkaApis.getTopicMetadata 0.8.2.2, 0.9.0.1 and 0.10.2.2.
+`__consumer_offsets` always, from 0.11 on `__transaction_state`, too. The broker that got the
+request writes the topic's znodes; the controller reads the assignment and does the rest. From 0.9
+on a name that collides with that of another topic is illegal; from 0.10.2 on one of more than 249
+characters, too. Source: kafka.admin.AdminUtils and KafkaApis.getTopicMetadata 0.8.2.2, 0.9.0.1,
+0.10.2.2 and 0.11.0.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kafka08.assignment import NO_RACKS, assign_replicas, racks_if_all_known
@@ -20,7 +21,7 @@ from kafka08.levels import ByLevel, Level
 from kafka08.profile import topic_overrides
 from kafka08.protocol.types import NULL_NAME
 from kafka08.runtime import BrokerRuntime
-from kafka08.structs import OFFSETS_TOPIC
+from kafka08.structs import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka08.topic_name import colliding, fault_of, max_length_at
 from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
@@ -47,10 +48,13 @@ class TopicCreator:
         self._store = store
         self._is_rack_aware = config.level >= Level.V0_10_2
         self._name_length_max = max_length_at(config.level)
+        self._internal: dict[str, Callable[[], None]] = {OFFSETS_TOPIC: self.create_offsets_topic}
+        if config.level >= Level.V0_11_0:
+            self._internal[TRANSACTIONS_TOPIC] = self.create_transactions_topic
 
     def creates(self, topic: str) -> bool:
         """Whether a request for an unknown topic of this name creates it (or fails, if illegal)."""
-        return topic == OFFSETS_TOPIC or self._config.auto_create_topics_enable
+        return topic in self._internal or self._config.auto_create_topics_enable
 
     def create(self, topics: Iterable[str]) -> None:
         """Create the topics; an existing one is no error. InvalidTopic (for NULL_NAME UnknownError)
@@ -63,8 +67,8 @@ class TopicCreator:
             if fault := fault_of(topic, self._name_length_max):
                 raise InvalidTopic(fault)
         for topic in names:
-            if topic == OFFSETS_TOPIC:
-                self.create_offsets_topic()
+            if create_internal := self._internal.get(topic):
+                create_internal()
             else:
                 self._create(
                     topic,
@@ -88,6 +92,22 @@ class TopicCreator:
                 "cleanup.policy": "compact",
                 "segment.bytes": str(self._config.offsets_topic_segment_bytes),
                 **OFFSETS_COMPRESSION[self._config.level],
+            },
+        )
+
+    def create_transactions_topic(self) -> None:
+        """Create `__transaction_state`; an existing one is no error. AdminError while there are
+        fewer brokers than it has replicas."""
+        self._create(
+            TRANSACTIONS_TOPIC,
+            self._config.transaction_state_log_num_partitions,
+            self._config.transaction_state_log_replication_factor,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "unclean.leader.election.enable": "false",
+                "min.insync.replicas": str(self._config.transaction_state_log_min_isr),
+                "segment.bytes": str(self._config.transaction_state_log_segment_bytes),
             },
         )
 

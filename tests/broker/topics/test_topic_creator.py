@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.protocol.metadata import MetadataRequest
-from kafka08.structs import OFFSETS_TOPIC
+from kafka08.structs import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kafka08.zk import nodes, paths
 from tests.broker.world import World
 
@@ -82,6 +82,27 @@ def test_the_offsets_topic_says_how_it_is_compressed(
     config = json.loads(world.store.znodes[paths.topic_config(OFFSETS_TOPIC)])["config"]
     expected = {"segment.bytes": "104857600", "cleanup.policy": "compact"}
     assert expected | {"compression.type": added} == config
+
+
+def test_the_topic_of_transactions_is_created_from_0_11_on(tmp_path: Path) -> None:
+    """It has the overrides of 0.11.0.3, and all of its replicas or none. Below 0.11 it is unknown
+    without automatic creation."""
+    world = World(tmp_path / "new", api_level="0.11.0", auto_create_topics_enable=False)
+    ask = MetadataRequest([TRANSACTIONS_TOPIC])
+    assert 38 == world.client.call(ask).topics[0].error_code
+    world.store.live = [1, 2, 3]
+    assert 5 == world.client.call(ask).topics[0].error_code
+    assert 50 == world.store.created_partitions(TRANSACTIONS_TOPIC)
+    config = json.loads(world.store.znodes[paths.topic_config(TRANSACTIONS_TOPIC)])["config"]
+    assert config == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "unclean.leader.election.enable": "false",
+        "min.insync.replicas": "2",
+        "segment.bytes": "104857600",
+    }
+    old = World(tmp_path / "old", api_level="0.10.2", auto_create_topics_enable=False)
+    assert 3 == old.client.call(ask).topics[0].error_code
 
 
 def test_without_auto_creation_only_the_offsets_topic_is_created(tmp_path: Path) -> None:
