@@ -22,7 +22,9 @@ Brokers of any release are asked for their versions:
     ListGroups    -                          responds         responds
 
 The first of these is optional. It tells a broker of 0.8 from one that is starting or gone: only the
-former responds, and then closes the connection. Before a login a broker takes ApiVersions alone.
+former responds, and then closes the connection. Before a login a broker takes ApiVersions alone,
+and from 4.0 on it closes a connection that sends this Offsets. So after a connection that was
+closed without a response, the next one begins with ApiVersions.
 """
 
 from __future__ import annotations
@@ -115,8 +117,8 @@ class Session:
     """
 
     __slots__ = ("_accepts_0_8", "_asks_versions", "_exchange", "_log_in", "_next_id",
-                 "_was_answered", "client_id", "in_flight", "is_of_0_8", "is_opening",
-                 "least", "versions")  # fmt: skip
+                 "_omits_offsets", "_was_answered", "client_id", "in_flight", "is_of_0_8",
+                 "is_opening", "least", "versions")  # fmt: skip
 
     def __init__(
         self,
@@ -132,6 +134,8 @@ class Session:
         self._log_in = security.log_in
         self._next_id = 0
         self._exchange: Exchange
+        self._omits_offsets = False
+        self._was_answered = self.is_of_0_8 = self.is_opening = False
         self.in_flight: deque[InFlightRequest] = deque()
         self.end()
 
@@ -154,6 +158,8 @@ class Session:
 
     def end(self) -> None:
         """Forget all of the connection."""
+        if self.is_opening and not self._was_answered and not self.is_of_0_8:
+            self._omits_offsets = not self._omits_offsets
         self.in_flight.clear()
         self.versions = OF_0_8
         self.is_opening = self.is_of_0_8 = self._was_answered = False
@@ -233,13 +239,14 @@ class Session:
 
     def _ask_versions(self) -> Exchange:
         frames = b""
-        if self._accepts_0_8:
+        asks_offsets = self._accepts_0_8 and not self._omits_offsets
+        if asks_offsets:
             frames = self.request(OffsetsRequest(ORDINARY_CONSUMER, []))
         frames += self.request(ApiVersionsRequest())
         if self._log_in is None:
             frames += self.request(ListGroupsRequest())
         payload = yield frames
-        if self._accepts_0_8:
+        if asks_offsets:
             self.answered(payload)
             self.is_of_0_8 = True
             payload = yield b""

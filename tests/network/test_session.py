@@ -11,6 +11,7 @@ from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.network.session import Session
 from kafka08.protocol import codec
+from kafka08.protocol.api_versions import ApiVersionRange, ApiVersionsResponse
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest
 from kafka08.protocol.frame import SIZE
@@ -75,3 +76,33 @@ def test_a_malformed_response_leaves_its_request_in_flight() -> None:
     assert session.response(codec.encode_response(FOUND, 0)[SIZE.size :]) == (sent, FOUND)
     with pytest.raises(ProtocolError, match="without a request"):
         session.response(codec.encode_response(FOUND, 0)[SIZE.size :])
+
+
+def keys_of(data: bytes) -> list[int]:
+    """The API keys of the requests in these frames."""
+    keys = []
+    while data:
+        (size,) = SIZE.unpack_from(data)
+        keys.append(int.from_bytes(data[SIZE.size : SIZE.size + 2], "big"))
+        data = data[SIZE.size + size :]
+    return keys
+
+
+def test_a_broker_that_closes_on_offsets_is_asked_without_it() -> None:
+    """Those from 4.0 on do, and those that want a login, which then close behind ApiVersions. A
+    broker of 0.8 that was just stopping gets it again."""
+    session = Session("me", asks_versions=True, accepts_0_8=True)
+    asked = keys_of(session.begin())
+    session.end()
+    assert keys_of(session.begin()) == asked[1:]
+    session.end()
+    assert keys_of(session.begin()) == asked
+    session.end()
+    session.begin()
+    (versions, _) = session.in_flight
+    listed = ApiVersionsResponse(0, [ApiVersionRange(18, 0, 0)])
+    session.advance(codec.encode_response(listed, versions.correlation_id)[SIZE.size :])
+    refusal = session.opening_error("b:1", ConnectionResetError("closed"))
+    assert "does its listener want a login" in str(refusal)
+    session.end()
+    assert keys_of(session.begin()) == asked[1:]
