@@ -20,6 +20,7 @@ EXTRAS: Final = {
     "matplotlib": "all",
     "prometheus_client": "metrics",
     "opentelemetry": "otel",
+    "cryptography": "tls",
 }
 """Library → the extra that brings it."""
 

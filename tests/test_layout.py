@@ -183,6 +183,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("kafka08/demo/chart.py",),
     "prometheus_client": ("kafka08/exposition.py",),
     "opentelemetry": ("kafka08/otel/",),
+    "cryptography": ("kafka08/client/key_stores.py",),
 }
 """Library → the only places that may import it."""
 

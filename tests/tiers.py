@@ -172,6 +172,7 @@ TIERS: Final = (
             "tests/interop/test_notifications_on_jvm.py",
             "tests/interop/test_rolling_changes.py",
             "tests/interop/test_scan_on_jvm.py",
+            "tests/interop/test_security_on_jvm.py",
             "tests/interop/test_served_on_jvm.py",
             "tests/interop/test_zookeeper_clients.py",
             "tests/spark/test_sink_on_jvm.py",

@@ -136,7 +136,7 @@ class Connection(Closeable):
                 from kafka08.network.tls import TlsStream  # loading OpenSSL takes 10 ms
 
                 stream.settimeout(timeout_ms / 1000)
-                self._stream = stream = TlsStream(stream, self._tls, self.host)
+                self._stream = stream = TlsStream(stream, self._tls(), self.host)
                 stream.handshake()
             data = session.begin()
             while session.is_opening:

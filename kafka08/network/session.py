@@ -64,12 +64,12 @@ class Security:
     """How a client secures its connections.
 
     protocol  PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
-    tls       for a protocol with TLS
+    tls       for a protocol with TLS: the context of a connection that is opened now
     log_in    for one with SASL: the login of a session that has the broker's versions
     """
 
     protocol: str = "PLAINTEXT"
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    tls: Callable[[], ssl.SSLContext] | None = field(default=None, repr=False)
     log_in: Callable[[Session], Exchange] | None = field(default=None, repr=False)
 
 

@@ -146,7 +146,8 @@ class BrokerChannel:
             if self._tls_context is not None:
                 from kafka08.network.tls import TlsStream  # loading OpenSSL takes 10 ms
 
-                self.stream = self._tls = TlsStream(self.stream, self._tls_context, self.address[0])
+                context = self._tls_context()
+                self.stream = self._tls = TlsStream(self.stream, context, self.address[0])
             self.state = State.SECURING
             self._secure()
 

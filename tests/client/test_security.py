@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafka08.client.security import JKS, OF_LIBRDKAFKA
+from kafka08.client.key_stores import BEGIN, JKS, STORE_BYTES_MAX, read_store
+from kafka08.client.security import OF_LIBRDKAFKA
 from kafka08.consumer import KafkaConsumerConfig
 from kafka08.errors import ConfigError
 from kafka08.network.session import PLAINTEXT
@@ -51,7 +54,7 @@ def test_names_are_checked_unless_that_is_turned_off() -> None:
     """By Kafka's key for it. The certificate itself is checked in any case."""
     for value, checks in (("https", True), ("", False)):
         given = {**SSL, "ssl.endpoint.identification.algorithm": value}
-        context = made(KafkaProducerConfig, given).security.tls
+        context = made(KafkaProducerConfig, given).security.tls()
         assert context.check_hostname is checks
         assert context.verify_mode is ssl.CERT_REQUIRED
         assert context.minimum_version is ssl.TLSVersion.TLSv1_2
@@ -84,7 +87,7 @@ def test_comments_between_certificates_may_be_in_any_language(tmp_path: Path) ->
         "ssl.keystore.location": str(tmp_path / "own.pem"),
     }
     for given in (files, {**SSL, "ssl.truststore.certificates": comment + CA}):
-        context = made(KafkaConsumerConfig, given).security.tls
+        context = made(KafkaConsumerConfig, given).security.tls()
         assert len(context.get_ca_certs()) == 1
 
 
@@ -127,21 +130,97 @@ def test_each_mistake_is_named(given: dict[str, str], what: str) -> None:
     assert CLIENT_KEY.splitlines()[1] not in text
 
 
+def pkcs12(tmp_path: Path, name: str, *arguments: str) -> dict[str, str]:
+    """A store made by OpenSSL, as values of ssl.*.location and ssl.*.password."""
+    store = tmp_path / f"{name}.p12"
+    done = subprocess.run(
+        [
+            "openssl",
+            "pkcs12",
+            "-export",
+            *arguments,
+            "-passout",
+            "pass:store-secret",
+            "-out",
+            store,
+        ],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"needs openssl: {done.stderr.decode()}")
+    return {f"ssl.{name}.location": str(store), f"ssl.{name}.password": "store-secret"}
+
+
+def test_pkcs12_stores_are_read(tmp_path: Path) -> None:
+    """A key with its certificate, and authorities alone. The key is written nowhere in clear."""
+    pytest.importorskip("cryptography")
+    key = "-in", str(DATA / "client.pem"), "-inkey", str(DATA / "client.key")
+    stores = {
+        **pkcs12(tmp_path, "keystore", *key),
+        **pkcs12(tmp_path, "truststore", "-nokeys", "-in", str(DATA / "ca.pem")),
+    }
+    config = made(KafkaConsumerConfig, {"security.protocol": "SSL", **stores})
+    assert len(config.security.tls().get_ca_certs()) == 1
+    found = read_store(stores["ssl.keystore.location"], "ssl.keystore.location", "store-secret")
+    assert "BEGIN ENCRYPTED PRIVATE KEY" in found.text
+    for password, state in (("guess", "wrong"), ("", "missing")):
+        with pytest.raises(ConfigError, match=rf"ssl\.keystore\.password may be {state}"):
+            made(KafkaConsumerConfig, {**SSL, **stores, "ssl.keystore.password": password})
+
+
 @pytest.mark.parametrize(
-    ("content", "command"),
+    ("content", "what"),
     [
-        (JKS + bytes(50), "keytool -importkeystore -srckeystore"),
-        (b"0\x82" + bytes(50), "openssl pk"),
+        (
+            JKS[0] + bytes(50),
+            "keytool -importkeystore -srckeystore .*store -destkeystore store.p12",
+        ),
+        (JKS[1] + bytes(50), "keytool -importkeystore"),
+        (b"\0" * 50, "neither PEM nor a PKCS12 store"),
+        (b"", "neither PEM nor a PKCS12 store"),
+        (BEGIN + bytes(STORE_BYTES_MAX), "no such store"),
     ],
+    ids=["JKS", "JCEKS", "zeros", "empty", "large"],
 )
-def test_other_stores_are_refused_with_the_command(
-    content: bytes, command: str, tmp_path: Path
-) -> None:
-    """Java's own format, and PKCS12."""
+def test_other_stores_are_refused(content: bytes, what: str, tmp_path: Path) -> None:
+    """With the command that converts them, if there is one."""
     store = tmp_path / "store"
     store.write_bytes(content)
-    with pytest.raises(ConfigError, match=command):
+    with pytest.raises(ConfigError, match=what):
         made(KafkaProducerConfig, {**SSL, "ssl.truststore.location": str(store)})
+
+
+def test_pkcs12_without_its_library_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the command that makes PEM of the store, for which no library is needed."""
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
+    store = tmp_path / "store.p12"
+    store.write_bytes(b"0\x82" + bytes(50))
+    with pytest.raises(ConfigError, match=r"kafka08\[tls\].*openssl pkcs12 -in .*store.p12"):
+        made(KafkaProducerConfig, {**SSL, "ssl.truststore.location": str(store)})
+
+
+def test_renewed_certificates_are_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By connections that are opened after their files have changed. Of a file that is half written
+    the former content is used, with one warning."""
+    trusted = tmp_path / "ca.pem"
+    trusted.write_text(CA)
+    given = {"security.protocol": "SSL", "ssl.truststore.location": str(trusted)}
+    tls = made(KafkaConsumerConfig, given).security.tls
+    before = tls()
+    assert tls() is before
+    trusted.write_text(CA[: len(CA) // 2])
+    assert tls() is before
+    assert tls() is before
+    trusted.unlink()
+    assert tls() is before
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    trusted.write_text(CA + CLIENT)
+    renewed = tls()
+    assert renewed is not before
+    assert tls() is renewed
 
 
 @configs

@@ -206,7 +206,7 @@ def test_requests_come_through(
 ) -> None:
     """TLS, a login and both, for each driver of a session."""
     security = Security(
-        "for a test", client_context() if has_tls else None, PLAIN if has_login else None
+        "for a test", client_context if has_tls else None, PLAIN if has_login else None
     )
     port = SecuredPort(
         target(broker),
@@ -244,14 +244,14 @@ def test_a_certificate_that_is_refused_is_named(
         SecuredPort(target(broker), tls=server_context(**server)) as port,
         pytest.raises(AuthenticationFailed, match=what),
     ):
-        ask(port.address, Security("SSL", client_context(**client)))
+        ask(port.address, Security("SSL", lambda: client_context(**client)))
 
 
 def test_a_client_certificate_opens_a_port_that_wants_one(broker: TcpCluster) -> None:
     """Of the same authority."""
     tls = server_context(wants_certificate=True)
     with SecuredPort(target(broker), tls=tls) as port:
-        by_connection(port.address, Security("SSL", client_context(certificate=True)))
+        by_connection(port.address, Security("SSL", lambda: client_context(certificate=True)))
 
 
 def test_a_certificate_of_another_name_is_refused(echo: socket.socket) -> None:
@@ -267,7 +267,7 @@ def test_a_certificate_of_another_name_is_refused(echo: socket.socket) -> None:
     ("port", "security", "kind", "what"),
     [
         ({"tls": server_context()}, PLAINTEXT, AuthenticationFailed, "speaks TLS"),
-        ({}, Security("SSL", client_context()), ConnectionFailed, "the port of a PLAINTEXT"),
+        ({}, Security("SSL", client_context), ConnectionFailed, "the port of a PLAINTEXT"),
         (
             {"mechanisms": ["SCRAM-SHA-512"]},
             Security("SASL_PLAINTEXT", log_in=PLAIN),

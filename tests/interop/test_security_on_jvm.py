@@ -1,0 +1,160 @@
+"""TLS and logins of our clients at brokers of 0.10.2.2 to 3.9.1: what works, and each mistake."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig
+from kafka08.errors import KafkaError
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from tests.integration.polling_cluster import read
+from tests.interop.jvm import POM_0_10_2, POM_2_8, POM_3_9, JvmMissing, classpath
+from tests.interop.secured_broker import (
+    PASSWORD,
+    PLAIN,
+    SCRAM,
+    STORE_PASSWORD,
+    USER,
+    SecuredBroker,
+    secured_broker,
+)
+from tests.network.secured import CLIENT, CLIENT_KEY, DATA
+
+RELEASES = {"0.10.2.2": POM_0_10_2, "2.8.2": POM_2_8, "3.9.1": POM_3_9}
+SENT = [b"%d" % number for number in range(100)]
+_names = count()
+
+
+@pytest.fixture(scope="module", params=list(RELEASES))
+def secured(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredBroker]:
+    try:
+        classpath(RELEASES[request.param])
+        with secured_broker(tmp_path_factory.mktemp("jvm"), RELEASES[request.param]) as running:
+            yield running
+    except JvmMissing as missing:
+        pytest.skip(str(missing))
+
+
+def login_keys(mechanism: str, password: str = PASSWORD) -> dict[str, str]:
+    module = PLAIN if mechanism == "PLAIN" else SCRAM
+    jaas = f'{module} required username="{USER}" password="{password}";'
+    return {"sasl_mechanism": mechanism, "sasl_jaas_config": jaas}
+
+
+def there_and_back(keys: dict[str, str]) -> list[bytes | None]:
+    """What a group reads of what was sent."""
+    topic = f"t{next(_names)}"
+    with KafkaProducer(KafkaProducerConfig({**keys, "acks": "all"})) as producer:
+        for future in [producer.send(ProducerRecord(topic, value)) for value in SENT]:
+            future.result(30)
+    group = {"group.id": topic, "auto.offset.reset": "earliest"}
+    with KafkaConsumer(KafkaConsumerConfig({**keys, **group})) as consumer:
+        consumer.subscribe([topic])
+        found = [message.value for message in read(consumer, len(SENT), 30)]
+        consumer.commit()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("listener", "keys"),
+    [
+        ("SSL", {}),
+        ("SASL_PLAINTEXT", login_keys("PLAIN")),
+        ("SASL_SSL", login_keys("PLAIN")),
+        ("SASL_SSL", login_keys("SCRAM-SHA-256")),
+        ("SASL_SSL", login_keys("SCRAM-SHA-512")),
+        (
+            "MTLS",
+            {"ssl_keystore_key": CLIENT_KEY, "ssl_keystore_certificate_chain": CLIENT},
+        ),
+    ],
+    ids=["SSL", "PLAIN", "SSL PLAIN", "SSL SCRAM 256", "SSL SCRAM 512", "client certificate"],
+)
+def test_messages_come_through(secured: SecuredBroker, listener: str, keys: dict[str, str]) -> None:
+    """Those that a KafkaProducer sends, to a group."""
+    assert Counter(there_and_back(secured.keys(listener, **keys))) == Counter(SENT)
+
+
+def test_stores_of_keytool_are_read(secured: SecuredBroker) -> None:
+    """Java's default: PKCS12, with a password for the authorities too."""
+    pytest.importorskip("cryptography")
+    stores = {
+        "ssl_truststore_location": str(secured.truststore),
+        "ssl_truststore_password": STORE_PASSWORD,
+        "ssl_keystore_location": str(secured.keystore),
+        "ssl_keystore_password": STORE_PASSWORD,
+    }
+    assert Counter(there_and_back(secured.keys("MTLS", **stores))) == Counter(SENT)
+
+
+CLOSED_BEFORE_1_0 = "brokers before 1.0 close it after a wrong password"
+
+
+@pytest.mark.parametrize("client", ["producer", "consumer"])
+@pytest.mark.parametrize(
+    ("listener", "keys", "what"),
+    [
+        ("SSL", {"security_protocol": "PLAINTEXT"}, "speaks TLS: security.protocol is SSL"),
+        ("SASL_PLAINTEXT", {"security_protocol": "PLAINTEXT"}, "want a login"),
+        ("PLAINTEXT", {"security_protocol": "SSL"}, "a PLAINTEXT or SASL_PLAINTEXT listener"),
+        (
+            "PLAINTEXT",
+            {"security_protocol": "SASL_PLAINTEXT", **login_keys("PLAIN")},
+            "takes no login",
+        ),
+        (
+            "SSL",
+            {"ssl_truststore_location": str(DATA / "client.pem")},
+            "not signed by an authority",
+        ),
+        ("MTLS", {}, "refuses this client's certificate, or that there is none"),
+        ("SASL_SSL", login_keys("PLAIN", "guess"), "Invalid username or password"),
+        ("SASL_SSL", login_keys("SCRAM-SHA-512", "guess"), "invalid credentials|refuses it"),
+    ],
+    ids=[
+        "plain to TLS",
+        "plain to SASL",
+        "TLS to plain",
+        "SASL to plain",
+        "authority",
+        "no certificate",
+        "password",
+        "SCRAM password",
+    ],
+)
+def test_each_mistake_is_named(
+    secured: SecuredBroker,
+    request: pytest.FixtureRequest,
+    client: str,
+    listener: str,
+    keys: dict[str, str],
+    what: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """In the error, or in the warning of a client that tries it again."""
+    if "0.10.2.2" in request.node.name:
+        if listener == "MTLS":
+            pytest.skip("all its listeners have one ssl.client.auth")
+        if listener == "SASL_SSL":
+            what = CLOSED_BEFORE_1_0
+    with pytest.raises(KafkaError) as failed:
+        use_once(client, secured.keys(listener, **keys))
+    said = f"{failed.value} {caplog.text}"
+    assert re.search(what, said), said
+    assert "guess" not in said
+
+
+def use_once(client: str, keys: dict[str, str]) -> None:
+    if client == "producer":
+        with KafkaProducer(KafkaProducerConfig({**keys, "max.block.ms": "3000"})) as producer:
+            producer.send(ProducerRecord("t", b"v")).result(10)
+    else:
+        with KafkaConsumer(KafkaConsumerConfig(keys)) as consumer:
+            consumer.partitions_for("t")
