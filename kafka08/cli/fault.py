@@ -24,6 +24,7 @@ BROKER_VERBS = {
     "restore": "Restore the network of broker ID.",
     "reset_connections": "Reset all connections to broker ID; needs `up --cuttable`.",
     "expire": "Expire the ZooKeeper session of broker ID.",
+    "repair_disk": "End the fault of the disk of broker ID.",
 }
 
 
@@ -117,13 +118,25 @@ def remove(number: int | None, data_dir: Path | None, as_json: bool) -> None:
 @data_dir_option
 @json_option("One JSON object.")
 def heal(data_dir: Path | None, as_json: bool) -> None:
-    """Undo every fault: rules, pauses, cuts, stopped brokers; damaged files stay."""
+    """Undo every fault: rules, pauses, cuts, disks, stopped brokers; damaged files stay."""
     state = ask_cluster(data_dir, "heal")
     if as_json:
         show_json(state)
     else:
         for broker in state["brokers"]:
             show(broker["text"])
+
+
+@fault.command(epilog=example("kafka08 fault break-disk 1 --full"))
+@click.argument("broker", metavar="ID", type=click.IntRange(0))
+@click.option("--full", is_flag=True, help="No file can grow. A broker that tries halts.")
+@click.option("--failing-fsync", is_flag=True, help="Every fsync fails. A broker that tries halts.")
+@click.option("--delay-ms", type=int, default=0, help="Every write and fsync takes so much longer.")
+@data_dir_option
+@json_option("One JSON object.")
+def break_disk(broker: int, data_dir: Path | None, as_json: bool, **fault: Any) -> None:
+    """Let the disk of broker ID be full, fail or be slow."""
+    show_broker(ask_cluster(data_dir, "break_disk", broker=broker, **fault), as_json)
 
 
 def broker_command(verb: str, text: str) -> None:
@@ -135,15 +148,19 @@ def broker_command(verb: str, text: str) -> None:
     @data_dir_option
     @json_option("One JSON object.")
     def command(broker: int, data_dir: Path | None, as_json: bool) -> None:
-        state = ask_cluster(data_dir, verb, broker=broker)
-        if as_json:
-            show_json(state)
-        else:
-            show(f"broker {state['id']} is {state['condition']}")
+        show_broker(ask_cluster(data_dir, verb, broker=broker), as_json)
 
 
 for of_broker in BROKER_VERBS.items():
     broker_command(*of_broker)
+
+
+def show_broker(state: Mapping[str, Any], as_json: bool) -> None:
+    """Print the state of a broker."""
+    if as_json:
+        show_json(state)
+    else:
+        show(f"broker {state['id']} is {state['condition']}")
 
 
 def show_rules(rules: Sequence[Mapping[str, Any]], as_json: bool) -> None:

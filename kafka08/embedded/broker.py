@@ -37,6 +37,7 @@ class EmbeddedBroker:
     faults       the directory of the cluster's fault rules (fault_rules.py), if it has any
     config       Kafka keys; those that identify this broker are added here
     note         is told what is done to it, for the story of a test
+    may_halt     whether its end is no surprise until the next start: its disk was broken
     started_ms   when its process was last started, in ms since 1970; 0: never
     """
 
@@ -71,6 +72,7 @@ class EmbeddedBroker:
         }
         self._note = note
         self.expected_running = False
+        self.may_halt = False
         self._condition: Condition = "stopped"
         self._since = time.time()
         self.started_ms = 0
@@ -109,6 +111,7 @@ class EmbeddedBroker:
         self.started_ms = int(time.time() * 1000)
         self.process.start()
         self.expected_running = True
+        self.may_halt = False
         self._become("running")
 
     def begin_stop(self) -> None:
@@ -153,7 +156,7 @@ class EmbeddedBroker:
 
     def check_alive(self) -> None:
         """KafkaError, with the end of its log, if its process ended unexpectedly."""
-        if self.expected_running and not self.running:
+        if self.expected_running and not self.running and not self.may_halt:
             raise KafkaError(self.process.describe_failure())
 
     def note_death(self) -> bool:

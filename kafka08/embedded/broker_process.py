@@ -1,4 +1,5 @@
-"""The process of one broker of an embedded cluster, which keeps the cluster's fault rules.
+"""The process of one broker of an embedded cluster, with the faults of the cluster: its rules, and
+those of the broker's disk.
 
     python -P -m kafka08.embedded.broker_process server.properties [DIRECTORY]
 
@@ -48,14 +49,20 @@ def server_with_rules(config: BrokerConfig, runtime: GeventRuntime, directory: P
     from kafka08.broker.process.server import KafkaServer
     from kafka08.embedded.fault_injection import FaultInjection
     from kafka08.embedded.fault_rules import MATCHES, read_rules
+    from kafka08.embedded.faulty_disk import FaultyDisk
     from kafka08.embedded.match_log import MatchLog
+    from kafka08.runtime.greenlets import block
 
+    disk = runtime.disk = FaultyDisk(block)
     log = MatchLog(directory / MATCHES)
     injection = FaultInjection(runtime, config.broker_id, config.level, log, os.getpid())
     server = KafkaServer(config, runtime, injection.around)
 
     def reload() -> None:
-        injection.use(*read_rules(directory))
+        file = read_rules(directory)
+        disk.fault = file.disks.get(config.broker_id)
+        server.use_descriptors()
+        injection.use(file.rules, file.version, file.begins)
         server.use_around()
 
     # Before the first reading, whose note says that the signal may be sent.

@@ -450,6 +450,19 @@ class EmbeddedCluster(Startable):
         self._note(f"corrupts [{topic},{partition}] on broker {broker.id}")
         return corrupt_tail(broker.partition_directory(topic, partition), size)
 
+    def break_disk(self, broker: EmbeddedBroker | int, **fault: Any) -> None:
+        """Let the broker's disk fail until `repair_disk`: full=True, failing_fsync=True, or
+        delay_ms=20 for each write (`kafka08.faults.disk.DiskFault`). A broker that meets one of the
+        first two halts, which is no failure of the cluster until it is started again. ConfigError.
+        """
+        broker = self.find(broker)
+        if self.faults.break_disk(broker.id, **fault).is_fatal:
+            broker.may_halt = True
+
+    def repair_disk(self, broker: EmbeddedBroker | int) -> None:
+        """Undo `break_disk`."""
+        self.faults.repair_disk(self.find(broker).id)
+
     def cut(self, broker: EmbeddedBroker | int) -> None:
         """Cut the broker's network: to clients, other brokers and ZooKeeper, until `restore`.
 
@@ -482,9 +495,11 @@ class EmbeddedCluster(Startable):
         self._relay.reset([f"broker-{broker.id}"])
 
     def heal(self) -> None:
-        """Undo every fault except damaged files: remove rules, restore networks, resume paused
-        brokers, start stopped ones, and wait until all are registered and ready. Fast if there is
-        no fault."""
+        """Undo every fault except damaged files: remove rules, repair disks, restore networks,
+        resume paused brokers, start stopped ones, and wait until all are registered and ready. Fast
+        if there is no fault."""
+        if self._faults is not None:
+            self._faults.clear()
         faulty = bool(self._cut) or self._session_ended
         if self._cut:
             self._cut.clear()
@@ -505,8 +520,6 @@ class EmbeddedCluster(Startable):
                 broker.resume()
             if not broker.running:
                 broker.start()
-        if self._faults is not None:
-            self._faults.clear()
         if faulty:
             self.await_ready()
             self._session_ended = False

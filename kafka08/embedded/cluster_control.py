@@ -222,6 +222,21 @@ class ClusterControl:
         """Flip the last bytes of a broker's log of a partition."""
         return {"file": str(self._cluster.corrupt_tail(broker, topic, partition, size))}
 
+    @verb("POST", "/brokers/{broker}/break-disk")
+    def break_disk(
+        self, broker: int, full: bool = False, failing_fsync: bool = False, delay_ms: int = 0
+    ) -> Any:
+        """Let a broker's disk be full, fail to sync, or be slow. A broker that meets one of the
+        first two halts."""
+        self._cluster.break_disk(broker, full=full, failing_fsync=failing_fsync, delay_ms=delay_ms)
+        return self._state(broker)
+
+    @verb("POST", "/brokers/{broker}/repair-disk")
+    def repair_disk(self, broker: int) -> Any:
+        """End the fault of a broker's disk. One that has halted is started by `restart`."""
+        self._cluster.repair_disk(broker)
+        return self._state(broker)
+
     # Fault rules
 
     @verb("POST", "/faults")

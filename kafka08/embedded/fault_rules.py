@@ -6,7 +6,7 @@
 
 They apply in the order in which they were added: of several that match a request the first that
 hits it does. A rule holds for every broker of the cluster, also after a restart. Its matches are
-counted over all of them together.
+counted over all of them together. The faults of disks are kept here, too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kafka08.embedded.broker_process import CHANGED
 from kafka08.embedded.match_log import Line, MatchLog
 from kafka08.embedded.story import Event, time_of
 from kafka08.errors import ConfigError, KafkaError
+from kafka08.faults.disk import DiskFault
 from kafka08.faults.rule import Rule
 from kafka08.faults.tally import Tally
 from kafka08.levels import Level
@@ -108,6 +109,7 @@ class FaultRules:
         self._note = note
         self._log = MatchLog(directory / MATCHES)
         self._active: dict[int, FaultRule] = {}
+        self._disks: dict[int, DiskFault] = {}
         self._added: list[FaultRule] = []
         """All since the last `clear`."""
         self._hits: deque[Line] = deque(maxlen=STORY_LINES_MAX)
@@ -160,10 +162,26 @@ class FaultRules:
             self._note(f"removes rule {number}")
             self._publish()
 
+    def break_disk(self, broker: int, **values: Any) -> DiskFault:
+        """Let every write of the broker fail so; the keys are those of
+        `kafka08.faults.disk.DiskFault`. It replaces the fault before. Returns once the broker has
+        it, if it runs. ConfigError for illegal values."""
+        fault = self._disks[broker] = DiskFault.from_json(values)
+        self._note(f"breaks the disk of broker {broker}: {fault}")
+        self._publish()
+        return fault
+
+    def repair_disk(self, broker: int) -> None:
+        """End the fault of the broker's disk, if it has one."""
+        if self._disks.pop(broker, None) is not None:
+            self._note(f"repairs the disk of broker {broker}")
+            self._publish()
+
     def clear(self) -> None:
-        """Remove all rules, and begin another story."""
-        if self._active:
+        """Remove all rules, repair all disks, and begin another story."""
+        if self._active or self._disks:
             self._active.clear()
+            self._disks.clear()
             self._publish()
         self._log.tallies.clear()
         self._added.clear()
@@ -212,7 +230,7 @@ class FaultRules:
     def _write(self) -> None:
         self._version += 1
         rules = {number: added.rule for number, added in self._active.items()}
-        write_rules(self._directory, RuleFile(rules, self._version, self._begins))
+        write_rules(self._directory, RuleFile(rules, self._version, self._begins, self._disks))
 
     def _lacks_rules(self, broker: EmbeddedBroker) -> bool:
         return broker.running and self._announced(broker) < self._version
@@ -225,30 +243,33 @@ class FaultRules:
 
 
 class RuleFile(NamedTuple):
-    """The content of the file: rules by number, its version, and where in the log of matches the
-    first one of these rules may be."""
+    """The content of the file: rules by number, its version, where in the log of matches the first
+    one of these rules may be, and the faults of disks by broker id."""
 
     rules: Mapping[int, Rule] = {}
     version: int = 0
     begins: int = 0
+    disks: Mapping[int, DiskFault] = {}
 
 
 def write_rules(directory: Path, content: RuleFile) -> None:
     """Write the file; a reader sees the old one or the new one."""
     texts = {number: rule.to_json() for number, rule in content.rules.items()}
+    disks = {broker: fault.to_json() for broker, fault in content.disks.items()}
     part = directory / f"{RULES}.part"
-    part.write_text(json.dumps([texts, content.version, content.begins]))
+    part.write_text(json.dumps([texts, content.version, content.begins, disks]))
     os.replace(part, directory / RULES)
 
 
 def read_rules(directory: Path) -> RuleFile:
     """The content of the file; an empty one if it is not there."""
     try:
-        texts, version, begins = json.loads((directory / RULES).read_text())
+        texts, version, begins, disks = json.loads((directory / RULES).read_text())
     except FileNotFoundError:
         return RuleFile()
     rules = {int(number): Rule.from_json(values) for number, values in texts.items()}
-    return RuleFile(rules, version, begins)
+    faults = {int(broker): DiskFault.from_json(values) for broker, values in disks.items()}
+    return RuleFile(rules, version, begins, faults)
 
 
 def as_event(line: Line) -> Event:

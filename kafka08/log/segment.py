@@ -92,7 +92,7 @@ class LogSegment(kernel.SegmentTail):
         self.log_path = log_file(directory, base_offset)
         self.file = open_file(disk, self.log_path, OpenMode.CREATE)
         self.read, self.write = self.file.pread, self.file.pwrite
-        self.descriptor = self.file.descriptor
+        self.use_descriptor()
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
         self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
@@ -113,6 +113,10 @@ class LogSegment(kernel.SegmentTail):
         self.index_interval_bytes = index_interval_bytes
         self.bytes_since_index = 0
         self._reset_tail()
+
+    def use_descriptor(self) -> None:
+        """Write by the file's descriptor, or by the file itself if it has none at present."""
+        self.descriptor = self.file.descriptor
 
     @property
     def last_modified_ms(self) -> int:

@@ -49,6 +49,9 @@ HTTP_HEADERS_S: Final = 5.0
 READ: Final = 1
 WRITE: Final = 2
 
+block: Final[Callable[[float], None]] = gevent.monkey.get_original("time", "sleep")
+"""Sleep so many seconds, and let no other greenlet of the thread run meanwhile."""
+
 
 class GeventRuntime:
     """Uses gevent's default loop of this thread (ARCHITECTURE.md, "Threads and greenlets")."""

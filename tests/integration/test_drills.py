@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 import pytest
@@ -228,31 +226,14 @@ def a_partition_has_no_leader(place: Place) -> Iterator[str]:
 def a_disk_is_full(place: Place) -> Iterator[str]:
     """That of a broker, which halts."""
     broker = place.cluster.brokers[BROKEN]
-    with TemporaryDirectory(prefix="kafka08-drill-") as small:
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=16m", "none", small],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if mounted.returncode:
-            pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
-        try:
-            change_config(place, {"log.dirs": f"{small}/logs"})
-            until(lambda: not under_replicated(place))
-            with open(f"{small}/fill", "wb", buffering=0) as file:
-                try:
-                    while True:
-                        file.write(bytes(4096))
-                except OSError:
-                    pass
-            place.produce(TOPIC, 10 * PARTITIONS)
-            until(lambda: not broker.running)
-            place.cluster.expire_session(BROKEN)
-            yield place.zookeeper
-        finally:
-            broker.kill()
-            subprocess.run(["umount", "-l", small], check=True)
+    place.cluster.break_disk(broker, full=True)
+    # It ends when another broker leads.
+    produces = threading.Thread(target=place.produce, args=(TOPIC, 10 * PARTITIONS))
+    produces.start()
+    until(lambda: not broker.running)
+    place.cluster.expire_session(broker)
+    produces.join()
+    yield place.zookeeper
 
 
 def change_config(place: Place, keys: Mapping[str, str]) -> None:

@@ -412,6 +412,12 @@ class KafkaServer:
         for server, dispatcher in zip(self._socket_servers, self._dispatchers, strict=True):
             server.handle_by(self._requests.handlers(self._around(dispatcher)))
 
+    def use_descriptors(self) -> None:
+        """Let the logs take the descriptors of their files anew, which would be others now."""
+        if self._log_manager is not None:
+            for log in self._log_manager.logs.values():
+                log.active_segment.use_descriptor()
+
     def _schedule(self, context: BrokerContext, log_manager: LogManager) -> None:
         """Schedule periodic work. A disk error in it stops the broker."""
         config, replica_manager = self.config, context.replica_manager
