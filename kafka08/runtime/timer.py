@@ -119,17 +119,16 @@ class Timer:
     def add(self, delay_ms: float, call: Callable[[], object]) -> TimerTask:
         """Call it in `delay_ms`, in the hub, unless the task is cancelled before. 0 and less is as
         soon as possible."""
-        due = math.ceil(self.runtime.monotonic() * 1000 + max(0.0, delay_ms))
-        task = TimerTask(due, call)
+        # The clock is read once: the process may be suspended between two looks, and slots that
+        # are due then must not be passed before they have run.
+        now = self.runtime.monotonic() * 1000
+        task = TimerTask(math.ceil(now + max(0.0, delay_ms)), call)
         if not self._heap:
             # The wheel's time stood still while it was empty.
-            self._wheel.advance(self._now_ms())
+            self._wheel.advance(int(now))
         if not self._wheel.add(task):
-            # Due within this tick: the wheel's earliest possible time is the next tick. The clock
-            # is read once: it may go on to that tick meanwhile, and then no slot takes the task.
-            now_ms = self._now_ms()
-            task.expires_ms = now_ms + TICK_MS
-            self._wheel.advance(now_ms)
+            # Due in the tick at which the wheel stands: its earliest possible time is the next one.
+            task.expires_ms += TICK_MS
             self._wheel.add(task)
         if self._alarm is None or self._heap[0].due_ms < self._alarm_ms:
             self._set_alarm()

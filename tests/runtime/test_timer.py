@@ -6,6 +6,8 @@ import math
 import random
 from functools import partial
 
+import pytest
+
 from kafka08.runtime.timer import Timer, TimerTask
 from tests.broker.fake_runtime import FakeRuntime
 
@@ -144,6 +146,41 @@ def test_a_negative_delay_makes_no_other_task_late() -> None:
     late = {due_ms: at - max(due_ms, 1450) for due_ms, at in ran.items()}
     assert 10 == len(late)
     assert all(-0.01 <= by <= 2.01 for by in late.values()), late
+
+
+@pytest.mark.parametrize("delay_ms", [0, 1, 25, 4990, 9000])
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_a_suspension_while_a_task_is_added_makes_no_other_late(looks: int, delay_ms: int) -> None:
+    """The process is suspended for five seconds behind any look at the clock, while tasks wait and
+    one is added, and then more are in the same turn: each runs at once, or when it is due."""
+
+    class Suspended(FakeRuntime):
+        looks_left = 0
+
+        def monotonic(self) -> float:
+            now, self.looks_left = self.now, self.looks_left - 1
+            if self.looks_left == 0:
+                self.now += 5
+            return now
+
+    runtime = Suspended()
+    runtime.now = start = float(math.ceil(runtime.now))
+    timer = Timer(runtime)
+    late: dict[int, float] = {}
+
+    def note(due_ms: int) -> None:
+        late[due_ms] = (runtime.now - start) * 1000 - max(due_ms, 5000)
+
+    for due_ms in (10, 18, 30, 300, 5010, 8100):
+        timer.add(due_ms, partial(note, due_ms))
+    runtime.looks_left = looks
+    timer.add(delay_ms, partial(note, delay_ms))
+    runtime.looks_left = 0
+    for more_ms in range(100, 8000, 100):
+        timer.add(more_ms, lambda: None)
+    runtime.advance(30)
+    assert 7 == len(late)
+    assert all(by <= 2.01 for due_ms, by in late.items() if due_ms != delay_ms), late
 
 
 def test_a_call_that_adds_a_late_task_delays_none_of_its_slot() -> None:
