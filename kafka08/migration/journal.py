@@ -156,13 +156,15 @@ class Journal:
         members = self._zk.children_or_empty(confirmations)
         deletes = [Delete(paths.migration_confirmation(self._group, name)) for name in members]
         deletes += [Delete(confirmations), Delete(paths.migration(self._group), entry.zk_version)]
+        parts = _found_parts(self._zk, self._group)
         try:
             self._zk.multi(deletes)
         except (NoNode, BadVersion) as error:
             raise MigrationError(
                 f"the migration of {self._group} has changed; check its status again: {error}"
             ) from error
-        self._zk.delete_recursive(paths.migration_snapshot(self._group))
+        gone = [*parts, paths.migration_snapshot(self._group)]
+        self._zk.pipeline([Delete(path) for path in gone])
 
 
 def read_journals(zk: ZkClient, groups: Sequence[str]) -> dict[str, Entry | MigrationError | None]:
@@ -201,6 +203,12 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
     """Write each on condition of its version (UNWRITTEN: create it): group → the entry as
     written, or MigrationError if another tool wrote meanwhile."""
     entries = {group: _with_stored_parts(zk, group, entry) for group, entry in entries.items()}
+    others = {
+        group: set(_found_parts(zk, group)) - set(_part_paths(group, entry))
+        for group, entry in entries.items()
+        if entry.parts
+    }
+    """Those of a former snapshot, and of tools that were killed before they wrote the journal."""
     writes = [
         Create(paths.migration(group), encode(entry))
         if entry.zk_version == UNWRITTEN
@@ -223,8 +231,7 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
             raise result
         else:
             written[group] = replace(entry, zk_version=entry.zk_version + 1)
-            if entry.parts:
-                _delete_other_parts(zk, group, entry)
+            zk.pipeline([Delete(path) for path in others.get(group, ())])
     return written
 
 
@@ -248,12 +255,11 @@ def _with_stored_parts(zk: ZkClient, group: str, entry: Entry) -> Entry:
     return entry
 
 
-def _delete_other_parts(zk: ZkClient, group: str, entry: Entry) -> None:
-    """Those of a former snapshot, and of tools that were killed before they wrote the journal."""
+def _found_parts(zk: ZkClient, group: str) -> list[str]:
+    """The parts of snapshots that there are. Read before the journal is written, and deleted after
+    it: a tool that reads what was written may store a snapshot of its own at once."""
     parent = paths.migration_snapshot(group)
-    own = set(_part_paths(group, entry))
-    found = (f"{parent}/{name}" for name in zk.children_or_empty(parent))
-    zk.pipeline([Delete(path) for path in found if path not in own])
+    return [f"{parent}/{name}" for name in zk.children_or_empty(parent)]
 
 
 def _part_paths(group: str, entry: Entry) -> list[str]:
@@ -273,7 +279,9 @@ def begun(group: str, snapshot: Snapshot, now_ms: int, previous: Entry | None) -
             for tp, offsets in {**previous.snapshot, **snapshot}.items()
         }
     entry = entered(group, State.COPYING, previous, now_ms)
-    return replace(entry, snapshot=snapshot, snapshot_ms=now_ms, parts=0)
+    # Later than the former one, whatever the clock says: its parts are named by it.
+    taken_ms = max(now_ms, (previous.snapshot_ms or 0) + 1)
+    return replace(entry, snapshot=snapshot, snapshot_ms=taken_ms, parts=0)
 
 
 def _before_copy(now: OfBoth, former: OfBoth) -> OfBoth:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,6 +32,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.migration_protocol import OffsetStorage, Order, decode_order
+from kafka08.zk.operations import Operation, Set
 
 SNAPSHOT = {TopicPartition("t", 0): (5, None)}
 offsets = st.none() | st.integers(0, 2**63 - 1)
@@ -173,6 +176,47 @@ def test_a_large_snapshot_is_stored_in_parts(zk: ZkClient) -> None:
         journal.read_entry()
     journal.remove(again)
     assert not zk.exists(parent)
+
+
+def test_a_snapshot_in_parts_outlives_the_tool_before(
+    zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another tool begins as soon as the first one has written or removed the journal, and even
+    within the same millisecond: what the first one deletes after that are no parts of the second.
+    """
+    monkeypatch.setattr("kafka08.migration.journal.PART_CHARACTERS", 150)
+    snapshot = {TopicPartition("t", n): (n, None) for n in range(9)}
+    journal = Journal(zk, "g")
+    entry = begin(zk, snapshot, 1, None)
+    pipeline, multi = zk.pipeline, zk.multi
+
+    def begin_another() -> None:
+        monkeypatch.setattr(zk, "pipeline", pipeline)
+        monkeypatch.setattr(zk, "multi", multi)
+        begin(zk, snapshot, 2, journal.read_entry())
+
+    def wrote(operations: Sequence[Operation], **options: bool) -> list[Any]:
+        results = pipeline(operations, **options)
+        if any(isinstance(one, Set) for one in operations):
+            begin_another()
+        return results
+
+    def removed(operations: Sequence[Any]) -> list[Any]:
+        results = multi(operations)
+        begin_another()
+        return results
+
+    monkeypatch.setattr(zk, "pipeline", wrote)
+    begin(zk, snapshot, 2, entry)
+    found = journal.read_entry()
+    assert found is not None
+    assert snapshot == found.snapshot
+
+    monkeypatch.setattr(zk, "multi", removed)
+    journal.remove(found)
+    assert found != (again := journal.read_entry())
+    assert again is not None
+    assert snapshot == again.snapshot
 
 
 @given(snapshots)
