@@ -24,7 +24,7 @@ from kafka08.zk.server.wire_server import Settings, WireServer
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Exits with 1 and a message on stderr if it cannot listen, with 2 for misuse."""
+    """Exits with 1 and a message on stderr if it cannot listen or keep data, with 2 for misuse."""
     options = _parser().parse_args(arguments)
     if not (options.any_address or is_loopback(options.host)):
         _fail(NOT_LOOPBACK.format(host=options.host))
@@ -56,9 +56,14 @@ def _serve(listener: socket.socket, options: argparse.Namespace) -> NoReturn:
     )
     journal = None
     if options.data_dir is not None:
-        options.data_dir.mkdir(parents=True, exist_ok=True)
         journal = Journal(server, options.data_dir)
-        journal.open(now)
+        try:
+            options.data_dir.mkdir(parents=True, exist_ok=True)
+            journal.open(now)
+        except BlockingIOError:
+            _fail(f"another server keeps its data in {options.data_dir}: use another directory")
+        except OSError as error:
+            _fail(f"cannot keep data in {options.data_dir}: {error.strerror or error}")
     driver = Driver(listener, WireServer(server, settings), journal)
     _say(f"serving at {settings.host}:{settings.port}")
     driver.run()

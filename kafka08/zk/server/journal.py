@@ -14,6 +14,7 @@ lose everything.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,8 @@ from kafka08.zk.server.jute import (
 )
 
 NAME: Final = "journal"
+LOCK_NAME: Final = "journal.lock"
+"""Locked while a server has the journal open; the file stays."""
 GROWTH_BYTES: Final = 64 << 20
 """A new snapshot is due after so many bytes of changes."""
 _HEAD_BYTES: Final = 8
@@ -44,16 +47,24 @@ class Journal:
 
     def __init__(self, server: Server, directory: Path, growth_bytes: int = GROWTH_BYTES) -> None:
         self._server = server
+        self._directory = directory
         self._path = directory / NAME
         self._growth_bytes = growth_bytes
         self._sessions: set[int] = set()
         self._paths: set[str] = set()
         self._written = 0
-        self._file = -1
+        self._file = self._lock = -1
 
     def open(self, now: Instant) -> None:
         """Load the state of an earlier server of this directory, if there is one, and record from
-        now on."""
+        now on. BlockingIOError if another server does: of two, one would lose all that it has
+        acknowledged."""
+        self._lock = os.open(self._directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise
         if self._path.exists():
             self._load(self._path.read_bytes(), now)
         self._write_snapshot()
@@ -61,6 +72,7 @@ class Journal:
 
     def close(self) -> None:
         os.close(self._file)
+        os.close(self._lock)
 
     def session_changed(self, session_id: int) -> None:
         self._sessions.add(session_id)

@@ -79,6 +79,7 @@ def test_access_lists_are_read_back(tmp_path: Path) -> None:
     server.receive(1, 2, CreateRequest("/b", b""), NOW)
     server.receive(1, 3, SetAclRequest("/b", LIST), NOW)
     journal.flush()
+    journal.close()
     before = content(server)
     assert before["znodes"]["/b"][1].aversion == 1
     assert content(reloaded(tmp_path)) == before
@@ -96,7 +97,19 @@ def test_a_torn_end_is_ignored(tmp_path: Path) -> None:
     server.receive(1, 2, SetDataRequest("/a", b"y"), NOW)
     server.receive(1, 3, DeleteRequest("/a"), NOW)
     journal.flush()
+    journal.close()
     whole = (tmp_path / NAME).read_bytes()
     for end in range(size, len(whole), 3):
         (tmp_path / NAME).write_bytes(whole[:end])
         assert content(reloaded(tmp_path)) == before
+
+
+def test_a_directory_is_that_of_one_server(tmp_path: Path) -> None:
+    """A second one would replace the file that the first one goes on writing, which would then lose
+    all that it acknowledges. Once the first one has ended, the next may begin."""
+    first = Journal(Server(), tmp_path)
+    first.open(NOW)
+    with pytest.raises(BlockingIOError):
+        Journal(Server(), tmp_path).open(NOW)
+    first.close()
+    reloaded(tmp_path)
