@@ -83,7 +83,7 @@ ROOTS = {
     "consumer/zookeeper/member.py ZooKeeperMember._commit_finally call_later": "only closes",
     "client/cluster.py ClusterClient.find_silent spawn": "it counts as silent",
     "client/run_concurrently.py run_concurrently spawn": "raised in the task that waits for all",
-    "consumer/zookeeper/member.py ZooKeeperMember.join_group spawn": "commits the next time",
+    "consumer/zookeeper/member.py ZooKeeperMember._start spawn": "commits the next time",
     "consumer/fetching/fetcher.py PartitionFetcher.start spawn": "its partitions find a leader",
     "consumer/fetching/fetcher_manager.py FetcherManager.add spawn": "the search goes on",
     "consumer/group/committer.py Committer.start spawn": "becomes the error of the commit",

@@ -13,7 +13,13 @@ from typing import Any
 
 import pytest
 
-from kafka08.consumer import Blacklist, ConsumerState, Whitelist
+from kafka08.consumer import (
+    Blacklist,
+    ConsumerConfig,
+    ConsumerConnector,
+    ConsumerState,
+    Whitelist,
+)
 from kafka08.consumer.subscription import thread_ids
 from kafka08.consumer.zookeeper.assignors import range_assign, round_robin_assign
 from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
@@ -33,6 +39,7 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import Create, Delete
 from kafka08.zk.store import ClusterStore
+from tests.consumer.few_threads import FewThreads
 from tests.consumer.groups import MakeMember, PaperCluster, expire_session, owned, settled
 from tests.waiting import until
 
@@ -428,6 +435,21 @@ def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: Make
     a.shutdown()
     with pytest.raises(KafkaError, match="g_b"):
         a.delete_group()
+
+
+@pytest.mark.parametrize("scarce", ["g_a_watcher_executor", "g_a-autocommit", "g_a-unread-streams"])
+def test_a_member_that_finds_no_thread_leaves_the_group(cluster: PaperCluster, scarce: str) -> None:
+    """Its caller has no streams, so it would own partitions that nobody reads."""
+    cluster.create_topic("tt", 2)
+    config = ConsumerConfig(group_id="g", consumer_id="a", zookeeper_connect=cluster.connect)
+    runtime = FewThreads(scarce)
+    with ConsumerConnector(config, runtime=runtime) as connector:
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            connector.create_message_streams({"tt": 2})
+        assert {} == cluster.owners("tt")
+        assert [] == cluster.zk.children_or_empty(paths.consumer_ids("g"))
+        with pytest.raises(Closed):
+            connector.create_message_streams({"tt": 2})
 
 
 def test_shutdown_is_bounded_when_zookeeper_is_gone() -> None:

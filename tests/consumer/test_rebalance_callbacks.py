@@ -7,7 +7,9 @@ import pytest
 from kafka08.consumer import ConsumerConnector
 from kafka08.errors import MessageStreamsExist
 from kafka08.structs import TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
+from kafka08.zk.operations import Create, Delete
 from tests.consumer.groups import MakeMember, PaperCluster, expire_session, owned
 from tests.waiting import until
 
@@ -51,6 +53,20 @@ def test_a_member_commits_what_it_is_about_to_lose(
     assert committed(cluster) == {1: 7}
     second.shutdown()
     until(lambda: calls.log[2:] == [("assigned", [T1])])
+
+
+def test_a_commit_for_a_topic_made_again_moves_nobody(
+    cluster: PaperCluster, member: MakeMember
+) -> None:
+    """Its offset is of the former topic: the new one is read from its start all the same."""
+    cluster.create_topic("t", 2)
+    first = member("a", auto_commit_enable=False)
+    calls = Calls(first)
+    first.create_message_streams({"t": 1})
+    text = cluster.zk.get(paths.topic("t")).data or ""
+    cluster.zk.multi([Delete(paths.topic("t")), Create(paths.topic("t"), text)])
+    until(lambda: calls.log[1:] == [("revoked", [T0, T1]), ("assigned", [T0, T1])])
+    assert committed(cluster) == {0: 0, 1: 0}
 
 
 def test_the_partitions_of_a_lost_session_are_revoked(

@@ -212,10 +212,10 @@ class Poller:
         self._began_at = min(self._began_at, now)
         self.stream.finish()
         is_member = not isinstance(self.subscription, Chosen)
-        if is_member:
-            self._member.polling()
         self._is_polling = True
         try:
+            if is_member:  # a signal handler may raise behind the call, too
+                self._member.polling()
             while True:
                 self._maintain()
                 taken = take(give_up_at)

@@ -178,18 +178,25 @@ class ZooKeeperMember(ProcessBound):
             self._streams.update(streams)
             self._rebalancer = self._make_rebalancer(subscription)
         self._zk.add_session_listener(self._on_session_event)
-        self._rebalancer.start()
+        try:
+            self._start(self._rebalancer, streams)
+        except BaseException:  # no thread is left, say: what has begun would own partitions
+            self.shutdown()
+            raise
+        self._rebalancer.wait_for_first()
+
+    def _start(self, rebalancer: Rebalancer, streams: Streams) -> None:
+        rebalancer.start()
         if self._closing.is_set():  # a shutdown that began meanwhile has not seen all of them
             for stream in streams.values():
                 stream.close()
-            self._rebalancer.post(RebalanceEvent.STOP)
+            rebalancer.post(RebalanceEvent.STOP)
         if self.config.auto_commit_enable:
             name = f"{self.consumer_id}-autocommit"
             self._runtime.spawn(self._auto_commit, name=name)
         if len(streams) > 1:
             self._unread = UnreadStreams(self.consumer_id, streams, lambda: self.assignment)
             self._unread.start(self._runtime, self._closing)
-        self._rebalancer.wait_for_first()
 
     def _make_rebalancer(self, subscription: Subscription) -> Rebalancer:
         registry = GroupRegistry(

@@ -13,9 +13,8 @@ import pytest
 
 from kafka08.consumer import KafkaConsumer
 from kafka08.errors import ConfigError, DeserializationFailed, WokenUp
-from kafka08.runtime import Task
-from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import TopicPartition
+from tests.consumer.few_threads import FewThreads
 from tests.consumer.streams import chunk_of, elsewhere
 from tests.forking import in_child
 from tests.waiting import until
@@ -75,22 +74,6 @@ def test_a_forked_process_cannot_use_the_consumer_of_its_parent() -> None:
         assert "make a KafkaConsumer in each" in in_child(lambda: next(messages))
         assert in_child(consumer.close) == "None"
         consumer.poll(0.1)
-
-
-class FewThreads(ThreadRuntime):
-    """The system has a thread for all but the first of a name."""
-
-    def __init__(self, scarce: str) -> None:
-        super().__init__()
-        self._scarce = scarce
-        self.started: list[str] = []
-
-    def spawn(self, call: Callable[..., object], *args: object, name: str) -> Task:
-        if name == self._scarce:
-            self._scarce = ""
-            raise RuntimeError("can't start new thread")
-        self.started.append(name)
-        return super().spawn(call, *args, name=name)
 
 
 @pytest.mark.parametrize("scarce", ["kafka08-heartbeat-g", "kafka08-metadata-g"])
