@@ -6,8 +6,9 @@ The functions retry errors that may pass. They raise what ClusterClient.ask_lead
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
@@ -118,13 +119,22 @@ def _ask(
 def _ask_leader(
     max_offsets: int, replica_id: int, connection: Connection, times: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, list[int] | ApiError]:
-    request = offsets_request(times, max_offsets=max_offsets, replica_id=replica_id)
-    response = connection.send(request)
-    assert isinstance(response, OffsetsResponse)
-    return {
-        tp: error_of(result.error_code, f"{tp} at {connection}") or list(result.offsets)
-        for tp, result in offsets_results(response).items()
-    }
+    offsets: dict[TopicPartition, list[int] | ApiError] = {}
+    for some in _requests_of(times):
+        request = offsets_request(some, max_offsets=max_offsets, replica_id=replica_id)
+        response = connection.send(request)
+        assert isinstance(response, OffsetsResponse)
+        for tp, result in offsets_results(response).items():
+            error = error_of(result.error_code, f"{tp} at {connection}")
+            offsets[tp] = error or list(result.offsets)
+    return offsets
+
+
+def _requests_of(times: Mapping[TopicPartition, int]) -> Iterator[dict[TopicPartition, int]]:
+    """As many in each as a request may name, even if each has a topic of its own."""
+    left = iter(times.items())
+    while some := dict(islice(left, OffsetsRequest.ITEMS_MAX // 2)):
+        yield some
 
 
 def offsets_at(
@@ -152,20 +162,22 @@ def messages_at(
     def ask(
         connection: Connection, of_broker: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, tuple[int, int] | ApiError | None]:
-        request = offsets_request(of_broker)
         try:
-            request.version = connection.versions.highest(OffsetsRequest, 1, 1)
+            version = connection.versions.highest(OffsetsRequest, 1, 1)
         except UnsupportedVersion as error:
             raise UnsupportedVersion(
                 f"{connection}: brokers before 0.10.1 find no message by its timestamp; give "
                 "offsets, earliest or latest"
             ) from error
-        response = connection.send(request)
-        assert isinstance(response, OffsetsResponse)
-        return {
-            tp: error_of(result.error_code, f"{tp} at {connection}")
-            or (None if result.offset == NO_OFFSET else (result.offset, result.timestamp_ms))
-            for tp, result in offsets_results(response).items()
-        }
+        messages: dict[TopicPartition, tuple[int, int] | ApiError | None] = {}
+        for some in _requests_of(of_broker):
+            request = offsets_request(some)
+            request.version = version
+            response = connection.send(request)
+            assert isinstance(response, OffsetsResponse)
+            for tp, result in offsets_results(response).items():
+                found = None if result.offset == NO_OFFSET else (result.offset, result.timestamp_ms)
+                messages[tp] = error_of(result.error_code, f"{tp} at {connection}") or found
+        return messages
 
     return cluster.ask_leaders(times, ask, passes=is_retriable_at_leader) if times else {}

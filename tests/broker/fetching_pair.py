@@ -77,6 +77,7 @@ class Pair:
             cast("ClusterStore", self.follower.store),
             leader=LEADER,
             fetcher_id=0,
+            checkpoint=self.follower.replica_manager.checkpoint_high_watermarks,
         )
         self.fetcher.add(self.copies)
         self.while_fetching: Callable[[], object] = lambda: None

@@ -7,6 +7,8 @@ import pytest
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.log_offsets import log_ends, offsets_or_errors
 from kafka08.errors import ConnectionFailed, LeaderNotAvailable, OffsetOutOfRange, UnknownError
+from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.types import Request, Response
 from kafka08.structs import LATEST_OFFSET, NO_LEADER, TopicPartition
 from tests.client.fake_cluster import FakeCluster
 
@@ -65,3 +67,22 @@ def test_one_partition_without_a_response_spoils_no_other(
     kinds = [type(response) for response in found.values()]
     assert kinds == [list, ConnectionFailed, LeaderNotAvailable, OffsetOutOfRange]
     assert found[T0] == [2]
+
+
+def test_no_request_has_more_than_a_broker_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker of ours counts topics and partitions, and closes the connection of one with more: a
+    cluster with more topics was unreadable."""
+    monkeypatch.setattr(OffsetsRequest, "ITEMS_MAX", 4)
+    wanted = [TopicPartition(f"t{n}", 0) for n in range(5)]
+    cluster = FakeCluster({tp.topic: {0: 1} for tp in wanted})
+    asked: list[int] = []
+
+    def respond(request: Request) -> Response | None:
+        if isinstance(request, OffsetsRequest):
+            asked.append(sum(1 + len(topic.partitions) for topic in request.topics))
+        return cluster.respond(1, request)
+
+    cluster.network.broker("b1", 9092, respond)
+    client = ClusterClient(cluster.bootstrap, runtime=cluster.runtime)
+    assert dict.fromkeys(wanted, 0) == log_ends(client, wanted)
+    assert [4, 4, 2] == asked

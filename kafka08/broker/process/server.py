@@ -217,7 +217,11 @@ class KafkaServer:
         """Create what handles requests: replicas, groups, the controller. Starts none of them."""
         config, runtime = self.config, self.runtime
         metadata_cache = MetadataCache(config.broker_id)
-        self._fetchers = ReplicaFetcherManager(config, runtime, log_manager, store)
+
+        def checkpoint() -> None:
+            replica_manager.checkpoint_high_watermarks()
+
+        self._fetchers = ReplicaFetcherManager(config, runtime, log_manager, store, checkpoint)
         replica_manager = self._replica_manager = ReplicaManager(
             config,
             runtime,

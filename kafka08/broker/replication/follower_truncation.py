@@ -59,6 +59,8 @@ class FollowerTruncation:
         self._log_manager = log_manager
         self._store = store
         self._leader = leader
+        self.has_lowered = False
+        """Whether a HW was lowered for a search: its checkpoint must be, too."""
 
     def settle(
         self,
@@ -258,6 +260,7 @@ class FollowerTruncation:
             # The proof must outlive the search: if it is interrupted, the leader may have the
             # former HW by then, and everything below that would count as compared.
             followed.partition.high_watermark = search.lowest
+            self.has_lowered = True
         logger.warning(
             "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
             "latest offset %d",

@@ -33,6 +33,7 @@ class HighWatermarkCheckpoints:
             )
             for directory in log_manager.directories
         }
+        self._lock = runtime.rlock()
         self.loaded: dict[TopicPartition, int] = {}
 
     def load(self) -> None:
@@ -47,13 +48,15 @@ class HighWatermarkCheckpoints:
     def write(self, partitions: Iterable[Partition]) -> None:
         """Write the HW of every partition that has a log. Switches: the fsync may wait for other
         writes to the disk. FileRefused, when the others are written."""
-        by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._files}
-        for partition in partitions:
-            if partition.log is not None:
-                by_directory[partition.log.log_directory][partition.topic_partition] = (
-                    partition.high_watermark
-                )
-        in_each(
-            by_directory,
-            lambda one: self._runtime.run_native(self._files[one].write, by_directory[one]),
-        )
+        # One at a time, each with the HWs of its own time: an earlier one must not come last.
+        with self._lock:
+            by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._files}
+            for partition in partitions:
+                if partition.log is not None:
+                    by_directory[partition.log.log_directory][partition.topic_partition] = (
+                        partition.high_watermark
+                    )
+            in_each(
+                by_directory,
+                lambda one: self._runtime.run_native(self._files[one].write, by_directory[one]),
+            )

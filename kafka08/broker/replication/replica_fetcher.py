@@ -19,7 +19,7 @@ kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.cluster.inter_broker import inter_broker
@@ -114,7 +114,8 @@ class ReplicaFetcher:
     name         also the client id: ReplicaFetcherThread-<fetcher id>-<leader id>
     log_manager  truncates logs and writes their recovery points
     store        ZooKeeper; read before a truncation alone
-    fetcher_id   from 0, less than num.replica.fetchers
+    checkpoint   writes the HWs of this broker's replicas. Switches
+    fetcher_id   from 0
     """
 
     def __init__(
@@ -126,11 +127,13 @@ class ReplicaFetcher:
         *,
         leader: Broker,
         fetcher_id: int,
+        checkpoint: Callable[[], object],
     ) -> None:
         self.name = f"ReplicaFetcherThread-{fetcher_id}-{leader.id}"
         self._config = config
         self._runtime = runtime
         self._leader = leader
+        self._checkpoint = checkpoint
         self._truncation = FollowerTruncation(config, runtime, log_manager, store, leader)
         self._versions = inter_broker(config.protocol_version)
         self._is_limited = self._versions.fetch >= LIMITED_VERSION
@@ -288,6 +291,9 @@ class ReplicaFetcher:
             # The calls above switch: another leader may be followed by now.
             if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused, is_cut=tp in cut)
+        if self._truncation.has_lowered:
+            self._checkpoint()
+            self._truncation.has_lowered = False
         for partitions, reason in refused:
             logger.error("[%s], Error for %s: %s", self.name, partitions, reason)
 

@@ -1,20 +1,23 @@
 """ReplicaFetcherManager: assigns partitions to replica fetchers.
 
 There is one fetcher per leader and fetcher id. A partition's id is abs(31 * hash(topic) +
-partition) modulo num.replica.fetchers, so that several connections share a leader's partitions.
-Source: kafka.server.AbstractFetcherManager 0.8.2.2.
+partition) modulo num.replica.fetchers, so that several connections share a leader's partitions. A
+fetcher that has as many as one request may name is followed by another one: its id plus
+num.replica.fetchers. Source: kafka.server.AbstractFetcherManager 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
+from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.hashing import fetcher_of
+from kafka08.protocol.fetch import FetchRequest
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import Broker, TopicPartition
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PARTITIONS_MAX: Final = FetchRequest.ITEMS_MAX // 2
+"""Of a fetcher: in its requests each may need a topic of its own, and a broker of ours refuses one
+with more items."""
 STOP_S: Final = 5.0
 """How long to wait for a stopped fetcher to end."""
 
@@ -32,7 +38,7 @@ class Followers(Protocol):
     """The fetchers, as the ReplicaManager uses them. No method switches."""
 
     def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
-        """Fetch each partition from its leader, from its HW on."""
+        """Fetch each partition, which is not followed, from its leader, from its HW on."""
 
     def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Append nothing to these from now on; ignores partitions that are not followed."""
@@ -56,7 +62,7 @@ class Source(NamedTuple):
 
 
 class ReplicaFetcherManager:
-    """All fetchers of one broker; implements `Followers`."""
+    """All fetchers of one broker; implements `Followers`. `checkpoint` as for a ReplicaFetcher."""
 
     def __init__(
         self,
@@ -64,11 +70,13 @@ class ReplicaFetcherManager:
         runtime: BrokerRuntime,
         log_manager: LogManager,
         store: ClusterStore,
+        checkpoint: Callable[[], object],
     ) -> None:
         self._config = config
         self._runtime = runtime
         self._log_manager = log_manager
         self._store = store
+        self._checkpoint = checkpoint
         self._fetchers: dict[Source, tuple[ReplicaFetcher, Greenlet]] = {}
         self._closing = False
 
@@ -77,7 +85,7 @@ class ReplicaFetcherManager:
             return
         by_source: dict[Source, list[Partition]] = {}
         for partition, leader in partitions:
-            source = self._source(partition.topic_partition, leader)
+            source = self._source_with_room(partition.topic_partition, leader, by_source)
             by_source.setdefault(source, []).append(partition)
         for source, added in by_source.items():
             self._fetcher(source).add(added)
@@ -93,8 +101,10 @@ class ReplicaFetcherManager:
             fetcher.remove(topic_partitions)
 
     def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
-        found = self._fetchers.get(self._source(topic_partition, leader))
-        return found is not None and topic_partition in found[0]
+        return any(
+            source.leader == leader and topic_partition in fetcher
+            for source, (fetcher, _) in self._fetchers.items()
+        )
 
     def moved(self, live: Mapping[int, Broker]) -> list[tuple[TopicPartition, Broker]]:
         return [
@@ -132,8 +142,17 @@ class ReplicaFetcherManager:
             task.join(STOP_S)
             task.kill()
 
-    def _source(self, topic_partition: TopicPartition, leader: Broker) -> Source:
-        return Source(leader, fetcher_of(topic_partition, self._config.num_replica_fetchers))
+    def _source_with_room(
+        self, tp: TopicPartition, leader: Broker, more: Mapping[Source, Sized]
+    ) -> Source:
+        """The fetcher for a partition that none has; `more` is about to be added."""
+        fetchers = self._config.num_replica_fetchers
+        for fetcher_id in count(fetcher_of(tp, fetchers), fetchers):
+            source = Source(leader, fetcher_id)
+            found = self._fetchers.get(source)
+            if (len(found[0]) if found else 0) + len(more.get(source, ())) < PARTITIONS_MAX:
+                return source
+        raise AssertionError("ids do not end")
 
     def _fetcher(self, source: Source) -> ReplicaFetcher:
         if source not in self._fetchers:
@@ -144,6 +163,7 @@ class ReplicaFetcherManager:
                 self._store,
                 leader=source.leader,
                 fetcher_id=source.fetcher_id,
+                checkpoint=self._checkpoint,
             )
             self._fetchers[source] = fetcher, self._runtime.spawn(fetcher.run, name=fetcher.name)
         return self._fetchers[source][0]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.broker.replication import replica_fetcher
+from kafka08.broker.replication.high_watermark_checkpoints import HighWatermarkCheckpoints
 from kafka08.broker.replication.replica_fetcher import (
     ALIKE_MAX,
     EARLY_MAX,
@@ -606,11 +607,12 @@ class TestOutOfRange:
         assert contents(pair.original) == contents(pair.copy)
         assert pair.copy.high_watermark <= pair.copy.log.log_end_offset
 
+    @pytest.mark.parametrize("killed", [False, True], ids=["announced again", "killed"])
     @pytest.mark.parametrize("rounds", range(1, 6))
     def test_a_search_that_is_interrupted_leaves_no_difference(
-        self, pair: Pair, rounds: int
+        self, pair: Pair, rounds: int, killed: bool
     ) -> None:
-        """Its leader is announced again, or its connection is lost, and meanwhile the leader has
+        """Its leader is announced again, or its broker is killed, and meanwhile the leader has
         grown above the copy's former HW, which it does not refuse any more."""
         common = 1500
         append(pair.leader, message_set.encode([(None, b"%d" % n) for n in range(common)]))
@@ -618,12 +620,17 @@ class TestOutOfRange:
             pair.fetcher.round()
         alone = message_set.encode([(None, b"lost")] * 100, 0, common)
         pair.copy.append_as_follower(bytearray(alone), common + 100)
+        pair.follower.replica_manager.checkpoint_high_watermarks()
         for number in range(60):
             pair.produce(b"%d" % number)
         pair.fetcher.add(pair.copies)
         for _ in range(rounds):
             pair.fetcher.round()
         append(pair.leader, message_set.encode([(None, b"more")] * 300))
+        if killed:  # what is left is the HW in the checkpoint, within the log
+            files = HighWatermarkCheckpoints(pair.follower.runtime, pair.follower.log_manager)
+            files.load()
+            pair.copy.set_high_watermark(files.loaded[TP])
         pair.fetcher.add(pair.copies)
         for _ in range(12):
             pair.fetcher.round()

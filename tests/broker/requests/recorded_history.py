@@ -113,6 +113,7 @@ class Copying:
             cast("ClusterStore", follower.store),
             leader=Broker(leader_id, "127.0.0.1", 19090 + leader_id),
             fetcher_id=0,
+            checkpoint=follower.replica_manager.checkpoint_high_watermarks,
         )
 
     def while_fetching(self) -> None: ...
