@@ -3,7 +3,7 @@
 The first sets the versions of requests to other brokers and of the registration in ZooKeeper, so
 that brokers of several releases form one cluster during a rolling upgrade; the second, and a
 topic's `message.format.version`, set the message format of logs. The APIs that a broker serves
-depend on its level alone. Source: kafka.api.ApiVersion 0.9.0.1 and 0.10.2.2.
+depend on its level alone. Source: kafka.api.ApiVersion 0.9.0.1, 0.10.2.2 and 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -34,6 +34,12 @@ class ProtocolVersion(enum.IntEnum):
     """Offsets by message timestamp."""
     V0_10_2_IV0 = 9
     """Listeners by name."""
+    V0_11_0_IV0 = 10
+    """Record batches: magic 2."""
+    V0_11_0_IV1 = 11
+    """Followers say where their logs start."""
+    V0_11_0_IV2 = 12
+    """Followers ask where leader epochs end."""
 
     def __str__(self) -> str:
         return _TEXTS[self]
@@ -41,7 +47,7 @@ class ProtocolVersion(enum.IntEnum):
     @property
     def magic(self) -> int:
         """The newest message format that brokers of this version understand."""
-        return int(self >= ProtocolVersion.V0_10_0_IV0)
+        return int(self >= ProtocolVersion.V0_10_0_IV0) + int(self >= ProtocolVersion.V0_11_0_IV0)
 
 
 _TEXTS: Final = {
@@ -55,22 +61,31 @@ _TEXTS: Final = {
     ProtocolVersion.V0_10_1_IV1: "0.10.1-IV1",
     ProtocolVersion.V0_10_1_IV2: "0.10.1-IV2",
     ProtocolVersion.V0_10_2_IV0: "0.10.2-IV0",
+    ProtocolVersion.V0_11_0_IV0: "0.11.0-IV0",
+    ProtocolVersion.V0_11_0_IV1: "0.11.0-IV1",
+    ProtocolVersion.V0_11_0_IV2: "0.11.0-IV2",
 }
 _NAMES: Final = {
     **{text.removesuffix(".X"): version for version, text in _TEXTS.items()},
     "0.10.0": ProtocolVersion.V0_10_0_IV1,
     "0.10.1": ProtocolVersion.V0_10_1_IV2,
     "0.10.2": ProtocolVersion.V0_10_2_IV0,
+    "0.11.0": ProtocolVersion.V0_11_0_IV2,
 }
 LATEST: Final = ByLevel(
     {
         Level.V0_8_2: ProtocolVersion.V0_8_2,
         Level.V0_9_0: ProtocolVersion.V0_9_0,
         Level.V0_10_2: ProtocolVersion.V0_10_2_IV0,
+        Level.V0_11_0: ProtocolVersion.V0_11_0_IV2,
     }
 )
-"""The newest version that brokers of a level know, which is their default. That of 0.11.0 follows
-once logs have record batches."""
+"""The newest version that brokers of a level know."""
+DEFAULT: Final = ByLevel(
+    {level: version for level, version in LATEST.items() if level <= Level.V0_10_2}
+)
+"""The version that brokers of a level have by default: the newest. That of 0.11.0 follows once
+Fetch has record batches."""
 
 
 def parse_protocol_version(key: str, text: str, level: Level) -> ProtocolVersion:

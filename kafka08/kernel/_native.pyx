@@ -95,7 +95,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 34
+INTERFACE = 35
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -130,6 +130,7 @@ cdef enum:
     FETCHED_PARTITION_BYTES = 18
     THROTTLED = 1
     TIMED_PRODUCE = 2
+    TRANSACTIONAL_PRODUCE = 3
     LIMITED_FETCH = 3
     INDEX_ENTRY_BYTES = 8
     SEARCH_BYTES = 16 << 10

@@ -3,7 +3,8 @@
 
 A request is `key:i16 version:i16 correlation_id:i32 client:str` and then
 
-    Produce 0-2    acks:i16 timeout:i32 [topic:str [partition:i32 set:bytes32]]
+    Produce 0-3    (transactional_id:str from 3 on) acks:i16 timeout:i32
+                   [topic:str [partition:i32 set:bytes32]]
     Fetch 0-3      replica:i32 max_wait:i32 min_bytes:i32 (max_bytes:i32 from 3 on)
                    [topic:str [partition:i32 offset:i64 max_bytes:i32]]
 
@@ -34,6 +35,7 @@ TIME: Final = Struct(">q")
 THROTTLED: Final = 1
 """From this version on, responses have a throttle time, which is 0."""
 TIMED_PRODUCE: Final = 2
+TRANSACTIONAL_PRODUCE: Final = 3
 LIMITED_FETCH: Final = 3
 NO_THROTTLE: Final = bytes(4)
 
@@ -53,7 +55,7 @@ def read_produce(
     `count_max`.
     """
     try:
-        position = _body(payload)
+        position = _produce_body(payload)
         acks, timeout_ms, topics = PRODUCE.unpack_from(payload, position)
         position += PRODUCE.size
         found: list[T] = []
@@ -134,7 +136,7 @@ def write_produced(
     response = bytearray(4) + payload[CORRELATION_ID]
     results = list(zip(base_offsets, times_ms, strict=True))[::-1]
     try:
-        position = _body(payload) + PRODUCE.size - LENGTH.size
+        position = _produce_body(payload) + PRODUCE.size - LENGTH.size
         topics, position = _copy(payload, position, LENGTH.size, response)
         for _ in range(topics):
             (length,) = SHORT.unpack_from(payload, position)
@@ -249,6 +251,15 @@ def _body(payload: memoryview) -> int:
     position = CLIENT_POSITION + SHORT.size + max(0, client)
     if position > len(payload):
         raise _NotHandled
+    return position
+
+
+def _produce_body(payload: memoryview) -> int:
+    """The position of a Produce request's acks."""
+    position = _body(payload)
+    if _version(payload) >= TRANSACTIONAL_PRODUCE:
+        (length,) = SHORT.unpack_from(payload, position)
+        position += SHORT.size + max(0, length)
     return position
 
 

@@ -54,6 +54,14 @@ cdef void open_body(Body* body, const Py_buffer* view) noexcept nogil:
     skip(body, client if client > 0 else 0)
 
 
+cdef inline void skip_transactional_id(Body* body) noexcept nogil:
+    # The first field of a Produce request from version 3 on.
+    cdef int32_t length
+    if body.at > 0 and body.data[REQUEST_VERSION + 1] >= TRANSACTIONAL_PRODUCE:
+        length = take16(body)
+        skip(body, length if length > 0 else 0)
+
+
 cdef inline bint is_limited(const Body* body) noexcept nogil:
     # Whether a Fetch request has a size limit for the whole response.
     return body.data[REQUEST_VERSION] or body.data[REQUEST_VERSION + 1] >= LIMITED_FETCH
@@ -87,6 +95,7 @@ def read_produce(payload, dict partitions, Py_ssize_t count_max):
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         open_body(&body, &view)
+        skip_transactional_id(&body)
         acks = take16(&body)
         timeout_ms = take32(&body)
         topics = take32(&body)
@@ -170,6 +179,7 @@ cdef Py_ssize_t fill_produced(
     # Write the topics of a response; returns their size. -1 if the request has other partitions.
     cdef int32_t topics, count, topic, i
     cdef Py_ssize_t n = 0, size = 0, copied
+    skip_transactional_id(body)
     skip(body, 6)
     topics = take32(body)
     if target != NULL and body.at > 0:

@@ -201,10 +201,11 @@ class LogConfig:
         base_offset: int,
         now_ms: int,
         max_unpacked_bytes: int = message_set.MAX_UNPACKED_BYTES,
+        leader_epoch: int = 0,
     ) -> message_set.PreparedSet:
-        """A produced set as a leader appends it, numbered from `base_offset`; `data` must be
-        writable. Errors as `message_set.prepare` and, from 0.10.2 on, `validation.prepare`. May run
-        in a native thread."""
+        """A produced set as the leader of an epoch appends it, numbered from `base_offset`; `data`
+        must be writable. Errors as `message_set.prepare`, from 0.10.2 on `validation.prepare`, and
+        from 0.11 on those of `record_batches`. May run in a native thread."""
         if self.rules is None:
             return message_set.prepare(
                 data,
@@ -215,17 +216,19 @@ class LogConfig:
                 target_codec=self.target_codec,
                 rules=self.append_rules,
             )
-        prepare = record_batches.prepare if self.stores_records else validation.prepare
-        return prepare(
-            data,
-            base_offset,
-            now_ms,
+        arguments = (
             self.rules,
             self.max_message_bytes,
             self.segment_bytes,
             self.target_codec,
             max_unpacked_bytes,
         )
+        if self.stores_records:
+            return record_batches.prepare(data, base_offset, now_ms, *arguments, leader_epoch)
+        if self.level >= Level.V0_11_0 and magic_of(data) == record_batches.MAGIC:
+            limit = self.max_message_bytes
+            data = record_batches.lowered(data, now_ms, self.rules, limit, max_unpacked_bytes)
+        return validation.prepare(data, base_offset, now_ms, *arguments)
 
     def check_fetched(self, data: Buffer, log_end_offset: int, name: str) -> kernel.SetSummary:
         """The summary of a set that a follower fetched for its `log_end_offset`, without an entry

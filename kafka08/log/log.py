@@ -221,12 +221,14 @@ class Log:
         now_ms: int | None = None,
         *,
         max_unpacked_bytes: int = message_set.MAX_UNPACKED_BYTES,
+        leader_epoch: int = 0,
         flush: bool = True,
     ) -> AppendInfo:
         """Append a produced set: validate, number in place (or recompress), one write.
 
         `message_set_data` must be writable and is changed. `now_ms` is the current time, for a
-        caller that appends to many logs at once. Raises InvalidMessage, InvalidTimestamp,
+        caller that appends to many logs at once; `leader_epoch` is written into record batches.
+        Raises InvalidMessage, InvalidTimestamp,
         MessageSizeTooLarge, MessageSetSizeTooLarge, UnknownError or UnpacksTooLarge (more than
         `max_unpacked_bytes`) with nothing appended, and StorageError.
         """
@@ -236,7 +238,9 @@ class Log:
         summary = config.number(message_set_data, first_offset, now_ms)
         # It must be unpacked or compressed.
         if summary is None:
-            prepared = config.prepare(message_set_data, first_offset, now_ms, max_unpacked_bytes)
+            prepared = config.prepare(
+                message_set_data, first_offset, now_ms, max_unpacked_bytes, leader_epoch
+            )
             return self._append_numbered(prepared, now_ms, flush)
         last_offset, size = summary.last_offset, summary.size
         # A message that is cut off at the end is left out.

@@ -2,7 +2,8 @@
 
 `prepare` is a leader of a topic whose format has records. A batch that needs no change but its
 offset, its leader's epoch and its time is changed in place, compressed or not; its records are
-checked all the same. Messages of older formats become one batch. `as_messages` is the way down.
+checked all the same. Messages of older formats become one batch. The ways down are `lowered`, for a
+topic of an older format, and `as_messages`, for a consumer.
 Source: kafka.log.LogValidator and AbstractRecords.downConvert 0.11.0.3.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka08 import kernel
+from kafka08.errors import UnsupportedForMessageFormat
 from kafka08.format import Batch, Message, RecordFormat, batches, format_of
 from kafka08.format.v2 import VARINT
 from kafka08.kernel.types import (
@@ -34,6 +36,7 @@ from kafka08.protocol.message_set import (
 )
 from kafka08.protocol.types import Buffer
 
+MAGIC: Final = 2
 STANDARD: Final = 1
 """The magic whose lz4 frames have the standard header, as those of record batches."""
 
@@ -45,6 +48,15 @@ def compress(codec: int, data: Buffer) -> bytes | bytearray:
 
 def _decompress(codec: int, data: Buffer, max_bytes: int) -> bytes | bytearray:
     return compression.decompress(codec, data, max_bytes, magic=STANDARD)
+
+
+def is_one_batch(data: Buffer) -> bool:
+    """Whether a set has the one whole batch that Produce 3 sends; bytes behind it that are no entry
+    do not count."""
+    try:
+        return [batch.magic for batch in batches(data)] == [MAGIC]
+    except kernel.CorruptMessage:
+        return False
 
 
 def prepare(
@@ -83,6 +95,25 @@ def prepare(
     return fitting(prepared, max_set_bytes)
 
 
+def lowered(
+    data: Buffer,
+    now_ms: int,
+    rules: Rules,
+    max_message_bytes: int,
+    max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
+) -> bytearray:
+    """Check a produced set of record batches for a topic of an older format, and convert it.
+
+    Nothing is lost: UnsupportedForMessageFormat for a batch of an idempotent producer, UnknownError
+    for a transactional one and for headers; other errors as `prepare`.
+    """
+    leader = _Leader(0, now_ms, rules, max_message_bytes, None, max_unpacked_bytes, 0)
+    try:
+        return leader.lower(memoryview(data))
+    except ValueError as cause:
+        raise produce_error(cause) from cause
+
+
 class _Leader:
     """Takes one produced set."""
 
@@ -96,7 +127,7 @@ class _Leader:
         max_unpacked_bytes: int,
         leader_epoch: int,
     ) -> None:
-        form = format_of(rules.magic)
+        form = format_of(MAGIC)
         assert isinstance(form, RecordFormat)
         self._format = form
         self._checksum = getattr(kernel, form.crc)
@@ -105,7 +136,7 @@ class _Leader:
         self._rules = rules
         self._max_message_bytes = max_message_bytes
         self._target_codec = target_codec
-        self._left_bytes = max_unpacked_bytes
+        self._max_unpacked_bytes = max_unpacked_bytes
         self._leader_epoch = leader_epoch
         self._unpacked_bytes = 0
 
@@ -113,7 +144,7 @@ class _Leader:
         found = list(batches(view))
         if not found:
             return PreparedSet(b"", -1, -1, 0, 0)
-        if all(batch.magic == self._rules.magic for batch in found):
+        if all(batch.magic == MAGIC for batch in found):
             parts = [self._take_batch(view[batch.position : batch.end]) for batch in found]
         else:
             parts = [self._take_messages(view[: found[-1].end], found)]
@@ -132,8 +163,26 @@ class _Leader:
             self._unpacked_bytes,
         )
 
-    def _take_batch(self, data: memoryview) -> tuple[Buffer, int, int]:
-        """A batch with its new offsets, its codec, and its largest timestamp."""
+    def lower(self, view: memoryview) -> bytearray:
+        """The batches as messages of the topic's magic."""
+        lowered = bytearray()
+        for batch in batches(view):
+            if batch.magic != MAGIC:
+                raise _corrupt(batch, "messages of an older format beside record batches")
+            data = view[batch.position : batch.end]
+            self._check(data)
+            if batch.is_transactional:
+                raise ValueError(f"magic {self._rules.magic} has no transactions")
+            if batch.producer_id >= 0:
+                raise UnsupportedForMessageFormat(
+                    f"magic {self._rules.magic} has no sequences of idempotent producers"
+                )
+            limit = self._max_unpacked_bytes
+            lowered += as_messages(data, self._rules.magic, limit, drops_headers=False)
+        return lowered
+
+    def _check(self, data: memoryview) -> tuple[Batch, int]:
+        """A batch that is as a producer must send it, and the timestamp that it is stored with."""
         (batch,) = batches(data)
         if batch.base_offset:
             raise _corrupt(
@@ -147,12 +196,18 @@ class _Leader:
         if batch.has_append_time:
             reason = "a producer may not send a timestamp of type LogAppendTime"
             raise kernel.BadTimestamp(0, batch.max_timestamp_ms, reason)
-        max_ms = self._check_records(data, batch)
+        return batch, self._check_records(data, batch)
+
+    def _take_batch(self, data: memoryview) -> tuple[Buffer, int, int]:
+        """A batch with its new offsets, its codec, and its largest timestamp."""
+        batch, max_ms = self._check(data)
         offset, self._next_offset = self._next_offset, self._next_offset + batch.record_count
         codec = batch.codec if self._target_codec is None else self._target_codec
         result: memoryview | bytearray = data
         if codec != batch.codec:
-            rebuilt = self._format.build(_messages(data, self._unpack), codec, compress, like=batch)
+            rebuilt = self._format.build(
+                _messages(data, self._unpack_again), codec, compress, like=batch
+            )
             result = bytearray(rebuilt)
         (batch,) = batches(result)
         by_broker = self._rules.log_append_time
@@ -240,9 +295,12 @@ class _Leader:
 
     def _unpack(self, codec: int, value: Buffer) -> bytes | bytearray:
         """All batches of a set share one limit."""
-        data = _decompress(codec, value, self._left_bytes)
+        data = _decompress(codec, value, self._max_unpacked_bytes - self._unpacked_bytes)
         self._unpacked_bytes += len(data)
         return data
+
+    def _unpack_again(self, codec: int, value: Buffer) -> bytes | bytearray:
+        return _decompress(codec, value, self._max_unpacked_bytes)
 
 
 def _corrupt(batch: Batch, reason: str) -> kernel.CorruptMessage:

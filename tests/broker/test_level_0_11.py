@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from kafka08.format import Batch, batches
+from kafka08.protocol import compression
 from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
 from kafka08.protocol.codec import decode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
@@ -15,13 +17,20 @@ from kafka08.protocol.create_topics import CreateTopicsRequest, NewTopic, TopicC
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedConfig
 from kafka08.protocol.frame import SIZE
+from kafka08.protocol.message_set import encode
 from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
 from kafka08.protocol.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochPartition,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochTopic,
 )
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import paths
 from tests.broker.world import World
@@ -210,6 +219,45 @@ class TestEpochs:
         wanted = [OffsetForLeaderEpochTopic("t", [OffsetForLeaderEpochPartition(0, 0)])]
         (topic,) = world.client.call(OffsetForLeaderEpochRequest(wanted)).topics
         assert [EpochEndOffset(code, 0, -1)] == topic.partitions
+
+
+FORMAT_2 = {
+    "inter_broker_protocol_version": "0.11.0",
+    "log_message_format_version": "0.11.0",
+}
+
+
+def stored(world: World, topic: str) -> list[Batch]:
+    """The entries of a log."""
+    log = world.partition(topic).log
+    return list(batches(log.read(0, 1 << 20).bytes()))
+
+
+class TestRecordBatches:
+    @pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
+    def test_messages_are_stored_as_one_batch(self, tmp_path: Path, codec: int) -> None:
+        """It has the codec of the set, and the epoch of the leader that appended it."""
+        world = world_of(tmp_path, **FORMAT_2)
+        world.lead("other")
+        world.lead("t")  # in epoch 1
+        pairs = [(b"k", b"one"), (None, b"two")]
+        data = bytearray(encode(pairs, codec, magic=1, timestamps=[5, 6]))
+        wanted = [ProduceTopic("t", [ProducePartition(0, data)])]
+        (topic,) = world.client.call(ProduceRequest(1, 1000, wanted, version=2)).topics
+        assert (0, 0) == (topic.partitions[0].error_code, topic.partitions[0].base_offset)
+        (batch,) = stored(world, "t")
+        assert (2, codec, 1, 1) == (batch.magic, batch.codec, batch.last_offset, batch.leader_epoch)
+
+    def test_the_broker_stores_its_own_records_in_them(self, tmp_path: Path) -> None:
+        """What groups commit."""
+        world = world_of(tmp_path, offsets_topic_num_partitions=1, **FORMAT_2)
+        world.lead(OFFSETS_TOPIC)
+        world.lead("t")
+        wanted = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, "m")])]
+        request = OffsetCommitRequest("g", wanted, version=2)
+        (topic,) = world.client.call(request).topics
+        assert 0 == topic.partitions[0].error_code
+        assert {2} == {batch.magic for batch in stored(world, OFFSETS_TOPIC)}
 
 
 class TestOffsetsTopic:

@@ -94,6 +94,8 @@ def test_a_bad_level_is_refused(level: str) -> None:
         ("0.10.2", "0.10.0-IV0", ProtocolVersion.V0_10_0_IV0),
         ("0.10.2", "0.10.0", ProtocolVersion.V0_10_0_IV1),
         ("0.10.2", "0.10.2", ProtocolVersion.V0_10_2_IV0),
+        ("0.11.0", "0.11.0-IV1", ProtocolVersion.V0_11_0_IV1),
+        ("0.11.0", "0.11.0", ProtocolVersion.V0_11_0_IV2),
     ],
 )
 def test_versions_are_read_as_kafka_reads_them(
@@ -228,6 +230,9 @@ def test_request_versions_rise_with_the_protocol_version() -> None:
         "0.10.1-IV1": (4, 3, 0, 2, 1),
         "0.10.1-IV2": (4, 3, 1, 2, 1),
         "0.10.2-IV0": (4, 3, 1, 3, 1),
+        "0.11.0-IV0": (4, 3, 1, 3, 1),
+        "0.11.0-IV1": (4, 3, 1, 3, 1),
+        "0.11.0-IV2": (4, 3, 1, 3, 1),
     } == rows
 
 

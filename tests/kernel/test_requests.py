@@ -50,8 +50,10 @@ def produce_requests(draw: st.DrawFn) -> tuple[ProduceRequest, memoryview]:
         ProduceTopic(name, [ProducePartition(n, draw(st.binary(max_size=20))) for n in numbers])
         for name, numbers in draw(chosen).items()
     ]
-    version = draw(st.integers(0, 2))
+    version = draw(st.integers(0, 3))
     request = ProduceRequest(draw(st.integers(-2, 3)), draw(int32), topics, version=version)
+    if version >= 3:
+        request.transactional_id = draw(clients)
     return request, body(encode_request(request, draw(int32), draw(clients)))
 
 

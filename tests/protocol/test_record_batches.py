@@ -11,6 +11,8 @@ import pytest
 from kafka08.errors import ApiError
 from kafka08.format import FORMATS, Message, RecordFormat, batches
 from kafka08.kernel.types import Rules
+from kafka08.levels import Level
+from kafka08.log.config import LogConfig
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP, NONE
 from kafka08.protocol.conversion import Converter
@@ -122,6 +124,42 @@ def test_a_leader_stores_what_0_11_0_3_stores(name: str) -> None:
     if sent == [batch.codec for batch in batches(prepared.data)] and "v3" in name:
         assert b"".join(stored) == bytes(prepared.data)
     assert rows(b"".join(stored)) == rows(bytes(prepared.data))
+
+
+@pytest.mark.parametrize(("topic", "magic"), [("v-m1", 1), ("v-m1z", 1), ("v-m0", 0), ("v-m0z", 0)])
+def test_a_topic_of_an_older_format_gets_messages(topic: str, magic: int) -> None:
+    """What 0.11.0.3 stored of batches without headers and producers; plain sets byte for byte."""
+    log, _ = LOGS[f"{topic}-0/{0:020d}.log"]
+    config = LogConfig(level=Level.V0_11_0, message_format_version=f"0.{8 + 2 * magic}.0")
+    stored = bytearray()
+    offset = 0
+    for exchange in EXCHANGES.values():
+        if exchange["api_key"] or exchange["request"]["body"]["topics"][0]["topic"] != topic:
+            continue
+        (part,) = exchange["request"]["body"]["topics"][0]["parts"]
+        (answer,) = exchange["response"]["body"]["topics"][0]["parts"]
+        data = bytearray.fromhex(part["set"]["hex"])
+        if answer["err"]:
+            with pytest.raises(ApiError) as error:
+                config.prepare(data, offset, CAPTURED_MS)
+            assert answer["err"] == error.value.code
+            continue
+        prepared = config.prepare(data, offset, CAPTURED_MS)
+        assert answer["offset"] == prepared.first_offset
+        stored += prepared.data
+        offset = prepared.last_offset + 1
+    assert list(message_set.decode(log)) == list(message_set.decode(stored))
+    if not topic.endswith("z"):
+        assert log == stored
+
+
+def test_a_batch_has_the_epoch_of_its_leader() -> None:
+    """Whatever the producer wrote there."""
+    config = LogConfig(level=Level.V0_11_0, message_format_version="0.11.0")
+    found = produced("produce-v3-plain")
+    assert found is not None
+    (batch,) = batches(config.prepare(found[1], 5, CAPTURED_MS, leader_epoch=7).data)
+    assert (5, 7) == (batch.base_offset, batch.leader_epoch)
 
 
 def fetched(name: str) -> tuple[str, bytes]:

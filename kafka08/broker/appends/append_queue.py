@@ -106,7 +106,8 @@ class AppendQueue:
                 # It must be unpacked after all: a job does that.
                 with suppress(UnpacksTooLarge):
                     # `_finish` syncs, in a native job: here it would block the hub.
-                    info = log.append(data, max_unpacked_bytes=0, flush=False)
+                    epoch = self._partition.leader_epoch
+                    info = log.append(data, max_unpacked_bytes=0, leader_epoch=epoch, flush=False)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append
             append.complete(None, error)
             return
@@ -136,6 +137,8 @@ class AppendQueue:
             append.message_set,
             base_offset,
             self._runtime.time_ms(),
+            message_set.MAX_UNPACKED_BYTES,
+            epoch,
         )
 
     def _commit(

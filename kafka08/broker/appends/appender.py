@@ -35,7 +35,7 @@ from kafka08.errors import (
     Refusal,
     StorageError,
 )
-from kafka08.kernel.types import Messages
+from kafka08.kernel.types import MAX_MAGIC, Messages
 from kafka08.log.slices import AppendInfo
 from kafka08.log_limit import caused_by
 from kafka08.protocol.message_set import encode
@@ -174,8 +174,10 @@ class Appender:
         return AppendResult(base_offset, base_offset + len(records))
 
     def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
-        """The records as a set in the topic's format."""
-        magic = self._replica_manager.log_manager.config_of(topic_partition.topic).magic
+        """The records as a set in the topic's format, or in that before record batches: the append
+        makes one batch of it."""
+        config = self._replica_manager.log_manager.config_of(topic_partition.topic)
+        magic = min(config.magic, MAX_MAGIC)
         timestamps = [self._runtime.time_ms()] * len(records) if magic else None
         return bytearray(encode(records, codec, magic=magic, timestamps=timestamps))
 

@@ -271,7 +271,8 @@ class Partition(LeaderState):
         `max_unpacked_bytes` as for Log.append. Raises what check_append and Log.append raise. The
         caller then completes delayed operations."""
         log = self.check_append(required_acks)
-        info = log.append(message_set, max_unpacked_bytes=max_unpacked_bytes)
+        epoch = self.leader_epoch
+        info = log.append(message_set, max_unpacked_bytes=max_unpacked_bytes, leader_epoch=epoch)
         self.count_in(info.count, len(message_set))
         self.maybe_raise_high_watermark()
         return info

@@ -277,6 +277,8 @@ def append_records(partition: LeaderState, records: Messages, acks: int, now_ms:
     if not partition.accepts(acks):
         return -1
     tail = partition._tail()
+    if not tail.takes_plain_sets:
+        return -1
     magic = 0 if tail.rules is None else tail.rules.magic
     timestamps = [now_ms] * len(records) if magic else None
     data = kernel.build_set(records, magic=magic, timestamps=timestamps)

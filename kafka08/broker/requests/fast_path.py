@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 API_NUMBER: Final = Struct(">I")
 PRODUCE: Final = 0
-PRODUCE_VERSIONS: Final = (0, 1, 2)
+PRODUCE_VERSIONS: Final = (0, 1, 2, 3)
 FETCH: Final = 1
 FETCH_VERSIONS: Final = (0, 1, 2, 3)
 METADATA: Final = 3

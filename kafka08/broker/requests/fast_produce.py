@@ -10,6 +10,7 @@ handlers.produce decodes and handles a request with
     an unknown or repeated partition
     more than PARTITIONS_AT_ONCE partitions, which it handles in batches
     acks other than -1, 0 and 1
+    a set that is not one record batch (version 3)
 
 With acks -1 the response is encoded at once, and sent when the replicas have all messages.
 """
@@ -34,7 +35,13 @@ from kafka08.broker.requests.call import Call, answering
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.handlers import produce
 from kafka08.protocol.codec import decode_header
-from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.produce import (
+    MAGIC_2_VERSION,
+    ProducePartition,
+    ProduceRequest,
+    ProduceTopic,
+)
+from kafka08.protocol.record_batches import is_one_batch
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.structs import NO_OFFSET
 
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     from kafka08.structs import TopicPartition
 
 ALL_IN_SYNC: Final = -1
+VERSION_LOW_BYTE: Final = 3
 HEAD_BYTES: Final = 256
 """The part of a parked request that is kept for its header: a log line cuts a longer client id."""
 
@@ -74,6 +82,10 @@ class FastProduce:
         if request is None or not -1 <= request[0] <= 1:
             return FALL_BACK
         acks, timeout_ms, found, starts, sizes = request
+        if payload[VERSION_LOW_BYTE] >= MAGIC_2_VERSION and not all(
+            is_one_batch(payload[at : at + size]) for at, size in zip(starts, sizes, strict=True)
+        ):
+            return FALL_BACK
         base_offsets = append_sets(payload, found, starts, sizes, acks, self._time_ms())
         if NO_OFFSET in base_offsets:
             sets = [payload[at : at + size] for at, size in zip(starts, sizes, strict=True)]

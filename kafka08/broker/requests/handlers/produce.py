@@ -5,6 +5,7 @@ acks 1    the response follows the local append
 acks -1   when the HW passes the set, i.e. every in-sync replica has it; min.insync.replicas of the
           topic is checked before (19, nothing appended) and after (20)
 others    n > 1: when n in-sync replicas have it; below -1: as -1, but without the check before
+Version 3 has one record batch in each set; else the connection is closed, and nothing is appended.
 On timeout the code is 7, although the set is appended. Never creates a topic (3);
 `__consumer_offsets` is refused (17), from 0.9 on unless the client id is ADMIN_CLIENT_ID.
 Source: KafkaApis.handleProducerRequest 0.8.2.2.
@@ -20,15 +21,22 @@ from kafka08.broker.purgatory.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.replication.grouped_errors import GroupedErrors
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
-from kafka08.errors import InvalidRequiredAcks, Refusal, UnknownTopicOrPartition
+from kafka08.errors import (
+    InvalidRequiredAcks,
+    ProtocolError,
+    Refusal,
+    UnknownTopicOrPartition,
+)
 from kafka08.levels import Level
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.produce import (
+    MAGIC_2_VERSION,
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
     ProduceTopicResponse,
 )
+from kafka08.protocol.record_batches import is_one_batch
 from kafka08.protocol.types import Buffer
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.structs import NO_OFFSET, TopicPartition
@@ -52,6 +60,12 @@ def handle(
             extra=call.cause,
         )
     sets = {tp: partition.message_set for tp, partition in by_partition(request.topics).items()}
+    if request.version >= MAGIC_2_VERSION:
+        for tp, data in sets.items():
+            if not is_one_batch(data):
+                raise ProtocolError(
+                    f"Produce {request.version} with another set than one record batch, for {tp}"
+                )
     if len(sets) <= PARTITIONS_AT_ONCE:
         return append(broker, request, call, sets)
     # The buffer with the sets is reused when this returns.
