@@ -14,7 +14,7 @@ DELAY_MS_MAX: Final = 60_000
 
 @dataclass(frozen=True, kw_only=True)
 class DiskFault:
-    """What goes wrong with every write of a broker.
+    """A fault of every write of a broker.
 
     full            files cannot grow: no space is left (ENOSPC). What exists can be overwritten
     failing_fsync   every fsync fails (EIO), which a broker with log.flush.interval.messages=1
