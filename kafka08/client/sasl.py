@@ -1,4 +1,5 @@
-"""SASL for clients: PLAIN (RFC 4616) and SCRAM (RFC 5802), and the login of a Session with them.
+"""SASL for clients: PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628), and the login of
+a Session with them.
 
 A mechanism is a generator: it yields a token for the broker and gets the broker's. No secret is in
 an error. Source: org.apache.kafka.common.security 2.8.2.
@@ -11,6 +12,7 @@ import binascii
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
@@ -30,6 +32,8 @@ Tokens = Generator[bytes, bytes, None]
 Mechanism = Callable[[], Tokens]
 
 NONCE_BYTES: Final = 24
+BEARER: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+"""A token by RFC 6750."""
 ITERATIONS: Final = range(4096, (1 << 20) + 1)
 """A server chooses the work of its clients, and with too little of it the password can be guessed
 from what they send."""
@@ -70,7 +74,18 @@ def scram(algorithm: str, user: str, password: str, nonce: str = "") -> Tokens:
         raise AuthenticationFailed("the broker does not know the password: it may be another one")
 
 
-MECHANISMS: Final[dict[str, Callable[[str, str], Tokens]]] = {
+def oauthbearer(source: Callable[[], str]) -> Tokens:
+    """`source` gives the token. A broker says why it refuses one only when it is asked again."""
+    token = source()
+    if not isinstance(token, str) or not BEARER.fullmatch(token):
+        raise AuthenticationFailed("what should be a token has other characters, or is no text")
+    refusal = yield f"n,,\x01auth=Bearer {token}\x01\x01".encode()
+    if refusal:
+        yield b"\x01"
+        raise AuthenticationFailed(f"the broker refuses the token: {bytes(refusal[:300])!r}")
+
+
+PASSWORD_MECHANISMS: Final[dict[str, Callable[[str, str], Tokens]]] = {
     "PLAIN": plain,
     "SCRAM-SHA-256": lambda user, password: scram("sha256", user, password),
     "SCRAM-SHA-512": lambda user, password: scram("sha512", user, password),
@@ -78,11 +93,19 @@ MECHANISMS: Final[dict[str, Callable[[str, str], Tokens]]] = {
 
 
 def login(name: str, user: str, password: str) -> Callable[[Session], Exchange]:
-    """The login of each session by the mechanism `name`."""
-    return lambda session: _log_in(session, name, MECHANISMS[name](user, password))
+    """The login of each session by a mechanism with a password."""
+    mechanism = PASSWORD_MECHANISMS[name]
+    hint = "user name and password of sasl.jaas.config"
+    return lambda session: _log_in(session, name, mechanism(user, password), hint)
 
 
-def _log_in(session: Session, name: str, tokens: Tokens) -> Exchange:
+def login_by_token(source: Callable[[], str]) -> Callable[[Session], Exchange]:
+    """The login of each session by OAUTHBEARER, with a token of now."""
+    hint = "the token of OAUTHBEARER"
+    return lambda session: _log_in(session, "OAUTHBEARER", oauthbearer(source), hint)
+
+
+def _log_in(session: Session, name: str, tokens: Tokens, hint: str) -> Exchange:
     try:
         version = session.versions.highest(SaslHandshakeRequest, 0, 1)
     except UnsupportedVersion:
@@ -98,21 +121,26 @@ def _log_in(session: Session, name: str, tokens: Tokens) -> Exchange:
         raise AuthenticationFailed(f"it does not have sasl.mechanism {name}, but {enabled}")
     if response.error_code != NO_ERROR:
         raise AuthenticationFailed(f"error {response.error_code} of SaslHandshake")
-    yield from _exchange(session, tokens) if version else _exchange_bare(session, tokens)
+    if version:
+        yield from _exchange(session, tokens, hint)
+    else:
+        yield from _exchange_bare(session, tokens)
 
 
-def _exchange(session: Session, tokens: Tokens) -> Exchange:
+def _exchange(session: Session, tokens: Tokens, hint: str) -> Exchange:
     """The tokens in requests."""
+    version = session.versions.highest(SaslAuthenticateRequest, 0, 1)
     token = next(tokens)
     while True:
-        payload = yield session.request(SaslAuthenticateRequest(token))
+        payload = yield session.request(SaslAuthenticateRequest(token, version=version))
         response: Any = session.response(payload)[1]
         if response.error_code != NO_ERROR:
             text = response.error_message or f"error {response.error_code}"
-            raise AuthenticationFailed(f"{text} (user name and password of sasl.jaas.config)")
+            raise AuthenticationFailed(f"{text} ({hint})")
         try:
             token = tokens.send(bytes(response.token))
         except StopIteration:
+            session.login_ms = max(0, response.session_lifetime_ms)
             return
 
 

@@ -21,7 +21,14 @@ from kafka08.errors import (
     RequestTimeout,
 )
 from kafka08.lifecycle import Closeable
-from kafka08.network.session import PLAINTEXT, InFlightRequest, Security, Session, protocol_error
+from kafka08.network.session import (
+    LOGIN_PART,
+    PLAINTEXT,
+    InFlightRequest,
+    Security,
+    Session,
+    protocol_error,
+)
 from kafka08.protocol import codec, growing_buffer
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.offset_commit import OffsetCommitRequest
@@ -92,6 +99,7 @@ class Connection(Closeable):
             client_id, asks_versions=negotiates, accepts_0_8=accepts_0_8, security=security
         )
         self._stream: Stream | None = None
+        self._log_in_at = inf
         self._aborts = 0
         self.take_correlation_id = self._session.take_correlation_id
         self.sent_unconfirmed = False
@@ -130,23 +138,14 @@ class Connection(Closeable):
         if self._stream is not None:
             return
         stream, session = self._connect(), self._session
-        timeout_ms = self._limited_ms(self.timeout_ms)
         try:
             if self._tls is not None:
                 from kafka08.network.tls import TlsStream  # loading OpenSSL takes 10 ms
 
-                stream.settimeout(timeout_ms / 1000)
+                stream.settimeout(self._limited_ms(self.timeout_ms) / 1000)
                 self._stream = stream = TlsStream(stream, self._tls(), self.host)
                 stream.handshake()
-            data = session.begin()
-            while session.is_opening:
-                timeout_ms = self._limited_ms(self.timeout_ms)
-                if data:
-                    stream.settimeout(timeout_ms / 1000)
-                    stream.sendall(data)
-                with waiting_for(self._server):
-                    frame = self._receive_frame(timeout_ms)
-                data = session.advance(frame)
+            self._open_session(session.begin())
         except (OSError, KafkaError) as error:
             is_of_0_8 = session.is_of_0_8 and not isinstance(error, TimeoutError | ProtocolError)
             why = session.opening_error(str(self), error)
@@ -154,6 +153,36 @@ class Connection(Closeable):
             if not is_of_0_8:
                 raise why from error
             self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_session(self, data: bytes) -> None:
+        """Send `data` and what the session has to say then. OSError, KafkaError."""
+        session = self._session
+        while session.is_opening:
+            timeout_ms = self._limited_ms(self.timeout_ms)
+            assert self._stream is not None
+            if data:
+                self._stream.settimeout(timeout_ms / 1000)
+                self._stream.sendall(data)
+            with waiting_for(self._server):
+                frame = self._receive_frame(timeout_ms)
+            data = session.advance(frame)
+        self._log_in_at = inf
+        if session.login_ms:
+            self._log_in_at = self.runtime.monotonic() + session.login_ms / 1000 * LOGIN_PART
+
+    def _log_in_again(self) -> None:
+        """Before a request, where the login is soon over: a broker closes the connection then."""
+        if self._session.in_flight or self.runtime.monotonic() < self._log_in_at:
+            return
+        try:
+            self._open_session(self._session.log_in_again())
+        except (OSError, KafkaError) as error:
+            why = self._session.opening_error(str(self), error)
+            self.close()
+            raise why from error
         except BaseException:
             self.close()
             raise
@@ -190,6 +219,8 @@ class Connection(Closeable):
         response (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
         if self._stream is None:
             self.open()
+        elif self._log_in_at != inf:
+            self._log_in_again()
         self._session.check(request)
         correlation_id = self.take_correlation_id()
         frame = codec.encode_request(request, correlation_id, self.client_id)
@@ -209,6 +240,8 @@ class Connection(Closeable):
         """`write` for an encoded frame, which several connections may send."""
         if self._stream is None:
             self.open()
+        elif self._log_in_at != inf:
+            self._log_in_again()
         assert self._stream is not None
         timeout_ms = self._limited_ms(self.timeout_ms)
         try:

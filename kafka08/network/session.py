@@ -74,6 +74,8 @@ class Security:
 
 
 PLAINTEXT: Final = Security()
+LOGIN_PART: Final = 0.85
+"""The part of `Session.login_ms` after which a driver logs in again. Source: KIP-368."""
 
 
 def protocol_error(peer: str, error: ProtocolError) -> KafkaError:
@@ -112,13 +114,14 @@ class Session:
     versions    what the broker serves; OF_0_8 if it was not asked
     is_opening  whether the first request must wait
     least       the smallest payload that is awaited
+    login_ms    how long the login counts; 0 without end. `log_in_again` before that
     is_of_0_8   a broker that closes the connection now is of 0.8, for it was asked: on the next one
                 do not `begin`
     """
 
     __slots__ = ("_accepts_0_8", "_asks_versions", "_exchange", "_log_in", "_next_id",
                  "_omits_offsets", "_was_answered", "client_id", "in_flight", "is_of_0_8",
-                 "is_opening", "least", "versions")  # fmt: skip
+                 "is_opening", "least", "login_ms", "versions")  # fmt: skip
 
     def __init__(
         self,
@@ -146,6 +149,14 @@ class Session:
         self.is_opening = True
         return self.advance(None)
 
+    def log_in_again(self) -> bytes:
+        """As `begin`, on an open connection with no request in flight. Source: KIP-368."""
+        assert self._log_in is not None
+        assert not self.in_flight, "the broker would close the connection on it"
+        self._exchange = self._log_in(self)
+        self.is_opening = True
+        return self.advance(None)
+
     def advance(self, payload: Buffer | None) -> bytes:
         """A frame has arrived while it `is_opening`. Returns the next bytes to send.
         ProtocolError."""
@@ -162,6 +173,7 @@ class Session:
             self._omits_offsets = not self._omits_offsets
         self.in_flight.clear()
         self.versions = OF_0_8
+        self.login_ms = 0
         self.is_opening = self.is_of_0_8 = self._was_answered = False
         self.least = 1
 
@@ -169,6 +181,8 @@ class Session:
         """The meaning of an error while it `is_opening`, or of a stream that was not secured."""
         if isinstance(error, AuthenticationFailed):
             return AuthenticationFailed(f"cannot log in to {peer}: {error}")
+        if isinstance(error, ConnectionFailed):  # of a server that issues tokens
+            return ConnectionFailed(f"cannot log in to {peer}: {error}")
         if isinstance(error, ProtocolError):
             return protocol_error(peer, error)
         if not self._asks_versions or self._log_in is not None:

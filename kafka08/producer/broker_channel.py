@@ -11,10 +11,17 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolError
-from kafka08.network.session import InFlightRequest, Security, Session, protocol_error
+from kafka08.network.session import (
+    LOGIN_PART,
+    InFlightRequest,
+    Security,
+    Session,
+    protocol_error,
+)
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.version_ranges import VersionRanges
@@ -52,6 +59,7 @@ class BrokerChannel:
     retry_at   a closed channel is not opened again before this time (monotonic seconds)
     backoff_s  the last backoff in seconds; 0 since it was connected
     is_missed  whether it could not be opened since it was last open
+    log_in_at  when an open channel should log in again (monotonic seconds)
     used_at    when it last sent or received something (monotonic seconds)
     watched    its owner's: for what its poller waits, (read, write); None: it waits for nothing
     """
@@ -75,6 +83,7 @@ class BrokerChannel:
         self.retry_at = 0.0
         self.backoff_s = 0.0
         self.is_missed = False
+        self.log_in_at = inf
         self.used_at = 0.0
         self.watched: tuple[bool, bool] | None = None
         self._session = Session(
@@ -169,6 +178,14 @@ class BrokerChannel:
             self.state = State.OPEN
             self.backoff_s = 0.0
             self.is_missed = False
+            self.log_in_at = inf
+            if login_ms := self._session.login_ms:
+                self.log_in_at = self._runtime.monotonic() + login_ms / 1000 * LOGIN_PART
+
+    def log_in_again(self) -> None:
+        """Before the login of an open channel is over, with nothing in flight; then `write`."""
+        self.state = State.OPENING
+        self._continue_opening(self._session.log_in_again())
 
     def send(
         self, request: Request, context: object, deadline: float, *, expects_response: bool
@@ -252,7 +269,7 @@ class BrokerChannel:
                     done(ClientResponse(sent, response))
         except ProtocolError as error:
             raise protocol_error(str(self), error) from error
-        except AuthenticationFailed as error:
+        except (AuthenticationFailed, ConnectionFailed) as error:
             raise session.opening_error(str(self), error) from error
 
     def close(self, error: KafkaError | None, retry_at: float) -> list[InFlightRequest]:

@@ -55,6 +55,11 @@ class KafkaProducerConfigKeywords(TypedDict, total=False):
     ssl_cipher_suites: str
     sasl_mechanism: str
     sasl_jaas_config: str
+    sasl_login_callback_handler_class: str
+    sasl_oauthbearer_token_endpoint_url: str
+    sasl_oauthbearer_client_credentials_client_id: str
+    sasl_oauthbearer_client_credentials_client_secret: str
+    sasl_oauthbearer_scope: str
 
 
 class ProducerConfigKeywords(TypedDict, total=False):

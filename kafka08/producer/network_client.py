@@ -93,6 +93,9 @@ class NetworkClient:
         channel = self._channel(address)
         if channel.state is State.CLOSED and now >= channel.retry_at:
             self._open(channel, now)
+        if now >= channel.log_in_at and channel.state is State.OPEN:
+            self._log_in_again(channel, now)
+            return False  # so that what is in flight comes to an end
         return channel.state is State.OPEN and len(channel.in_flight) < self._max_in_flight
 
     def is_open(self, address: Address) -> bool:
@@ -196,6 +199,13 @@ class NetworkClient:
             self._fail(channel, error, now)
         else:
             self._watch(channel)
+
+    def _log_in_again(self, channel: BrokerChannel, now: float) -> None:
+        """Once it has nothing in flight."""
+        if not channel.in_flight and not channel.wants_write:
+            channel.connect_by = now + CONNECT_S_MAX
+            channel.log_in_again()
+            self._step(channel, read=False, write=True, now=now)
 
     def _watch(self, channel: BrokerChannel) -> None:
         """Update the poller's interest in the channel, which may have a new stream."""

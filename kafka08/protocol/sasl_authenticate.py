@@ -1,12 +1,21 @@
 """SaslAuthenticate (key 36): the tokens of a SASL mechanism, from 1.0 on. Clients alone use it: no
-broker of ours has it. Error codes: 34, 58. Source: org.apache.kafka.common.requests 2.8.2."""
+broker of ours has it. From version 1 on (2.2) the last response has the time after which the broker
+wants another login. Error codes: 34, 58. Source: org.apache.kafka.common.requests 2.8.2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, NotNullBytes, NullableString, Request, Response
+from kafka08.protocol.types import (
+    Int16,
+    Int64,
+    NotNullBytes,
+    NullableString,
+    Request,
+    Response,
+    WireForm,
+)
 
 
 @dataclass(slots=True)
@@ -14,6 +23,8 @@ class SaslAuthenticateResponse(Response):
     error_code: Int16
     error_message: NullableString
     token: NotNullBytes
+    session_lifetime_ms: Int64 = 0
+    """0: the login has no end."""
 
 
 @dataclass(slots=True)
@@ -21,10 +32,20 @@ class SaslAuthenticateRequest(Request):
     token: NotNullBytes
 
 
+class SaslAuthenticateResponseV1(WireForm, of=SaslAuthenticateResponse):
+    error_code: Int16
+    error_message: NullableString
+    token: NotNullBytes
+    session_lifetime_ms: Int64
+
+
 API = Api(
     36,
     "SaslAuthenticate",
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
-    (ApiVersion(0, SaslAuthenticateRequest, SaslAuthenticateResponse, since=None),),
+    (
+        ApiVersion(0, SaslAuthenticateRequest, SaslAuthenticateResponse, since=None),
+        ApiVersion(1, SaslAuthenticateRequest, SaslAuthenticateResponseV1, since=None),
+    ),
 )

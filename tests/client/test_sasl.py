@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import pytest
 
 from kafka08.client.jaas import parse_jaas
-from kafka08.client.sasl import ITERATIONS, plain, scram
+from kafka08.client.sasl import ITERATIONS, oauthbearer, plain, scram
 from kafka08.errors import AuthenticationFailed, ConfigError
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -57,6 +58,27 @@ def test_names_are_quoted_for_the_mechanism() -> None:
     assert next(scram("sha512", "b,o=b", "x", "N")) == b"n,,n=b=2Co=3Db,r=N"
     assert next(plain("b,o=b", "p\u00e4ss")) == b"\0b,o=b\0p\xc3\xa4ss"
     assert next(scram("sha512", "u", "x")) != next(scram("sha512", "u", "x"))
+
+
+def test_a_token_is_sent_and_its_refusal_read() -> None:
+    """A broker responds with its reason, and says the error when it is asked again."""
+    tokens = oauthbearer(lambda: "a.b.c")
+    assert next(tokens) == b"n,,\x01auth=Bearer a.b.c\x01\x01"
+    with pytest.raises(StopIteration):
+        tokens.send(b"")
+    tokens = oauthbearer(lambda: "a.b.c")
+    next(tokens)
+    assert tokens.send(b'{"status":"invalid_token"}') == b"\x01"
+    with pytest.raises(AuthenticationFailed, match="invalid_token"):
+        tokens.send(b"")
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\x01auth=Bearer b", b"a", None])
+def test_a_token_cannot_hold_another_one(token: Any) -> None:
+    """The error does not show it."""
+    with pytest.raises(AuthenticationFailed, match="what should be a token") as refused:
+        next(oauthbearer(lambda: token))
+    assert "Bearer" not in str(refused.value)
 
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -15,8 +15,13 @@ from kafka08.client.key_stores import BEGIN, JKS, STORE_BYTES_MAX, read_store
 from kafka08.client.security import OF_LIBRDKAFKA
 from kafka08.consumer import KafkaConsumerConfig
 from kafka08.errors import ConfigError
-from kafka08.network.session import PLAINTEXT
+from kafka08.network.session import PLAINTEXT, Security, Session
 from kafka08.producer import KafkaProducerConfig
+from kafka08.protocol import codec
+from kafka08.protocol.api_versions import ApiVersionRange
+from kafka08.protocol.frame import SIZE
+from kafka08.protocol.sasl_handshake import SaslHandshakeResponse
+from kafka08.protocol.version_ranges import VersionRanges
 from tests.network.secured import BROKER_KEY, CA, CLIENT, CLIENT_KEY, DATA, ENCRYPTED_KEY
 
 configs = pytest.mark.parametrize("config", [KafkaProducerConfig, KafkaConsumerConfig])
@@ -28,6 +33,11 @@ SASL = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "SCRAM-SHA-512",
     "sasl.jaas.config": JAAS.format("scram.Scram"),
+}
+OAUTH = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.jaas.config": JAAS.format("oauthbearer.OAuthBearer").replace("user", ""),
 }
 SSL = {"security.protocol": "SSL", "ssl.truststore.certificates": CA}
 IDENTITY = {"ssl.keystore.key": CLIENT_KEY, "ssl.keystore.certificate.chain": CLIENT}
@@ -94,7 +104,24 @@ def test_comments_between_certificates_may_be_in_any_language(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({**SASL, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism: 'GSSAPI' is not one of PLAIN"),
+        ({**SASL, "sasl.mechanism": "GSSAPI"}, r"GSSAPI \(Kerberos\) is not here.* one of PLAIN"),
+        ({**SASL, "sasl.mechanism": "SCRAM-SHA-1"}, "'SCRAM-SHA-1' is not one of PLAIN"),
+        ({**SASL, "sasl.mechanism": "OAUTHBEARER"}, "not the login module of OAUTHBEARER"),
+        ({**OAUTH, "sasl.jaas.config": ""}, "OAUTHBEARER needs sasl.oauthbearer.token.endpoint"),
+        (
+            {**OAUTH, "sasl.oauthbearer.token.endpoint.url": "https://h/t"},
+            "client.credentials.client.id: it is missing, and sasl.jaas.config has no clientId",
+        ),
+        (
+            {
+                **OAUTH,
+                "sasl.oauthbearer.token.endpoint.url": "h/t",
+                "sasl.oauthbearer.client.credentials.client.id": "me",
+                "sasl.oauthbearer.client.credentials.client.secret": "alice-secret",
+            },
+            "'h/t' does not begin with https://",
+        ),
+        ({**OAUTH, "sasl.login.callback.handler.class": "no.Such"}, "the form module:callable"),
         ({**SASL, "sasl.mechanism": ""}, "sasl.mechanism: must be one of PLAIN"),
         ({**SASL, "sasl.jaas.config": ""}, "must have the user name and the password"),
         ({**SASL, "sasl.jaas.config": JAAS.format("plain.Plain")}, "not the login module of SCRAM"),
@@ -200,6 +227,23 @@ def test_pkcs12_without_its_library_names_the_extra(
     store.write_bytes(b"0\x82" + bytes(50))
     with pytest.raises(ConfigError, match=r"kafka08\[tls\].*openssl pkcs12 -in .*store.p12"):
         made(KafkaProducerConfig, {**SSL, "ssl.truststore.location": str(store)})
+
+
+def token() -> str:
+    return "of.this.function"
+
+
+def test_a_function_gives_the_tokens() -> None:
+    """One of the user's, named as other plugins are."""
+    given = {**OAUTH, "sasl.login.callback.handler.class": f"{__name__}:token"}
+    login: Any = made(KafkaConsumerConfig, given).security.log_in
+    session = Session("me", asks_versions=True, security=Security("", log_in=login))
+    session.versions = VersionRanges([ApiVersionRange(17, 0, 1), ApiVersionRange(36, 0, 0)])
+    exchange = login(session)
+    next(exchange)
+    enabled = SaslHandshakeResponse(0, ["OAUTHBEARER"])
+    asked = exchange.send(codec.encode_response(enabled, 0, 1)[SIZE.size :])
+    assert b"auth=Bearer of.this.function\x01" in asked
 
 
 def test_renewed_certificates_are_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

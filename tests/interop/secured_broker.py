@@ -32,6 +32,15 @@ OF_SERVER: Final = {
     "scram-sha-512": f"{SCRAM} required;",
 }
 """Mechanism → its JAAS text."""
+SERVER: Final = "broker"
+LOGIN_MS: Final = 1500
+"""How long a login by SCRAM-SHA-512 counts at the listener SASL_PLAINTEXT, from 2.2 on."""
+
+
+def unsecured(user: str) -> str:
+    """The JAAS text for tokens that nobody has signed."""
+    module = MODULE.format("oauthbearer.OAuthBearer")
+    return f'{module} required unsecuredLoginStringClaim_sub="{user}";'
 
 
 class SecuredBroker:
@@ -69,9 +78,12 @@ class SecuredBroker:
             jaas.write_text("KafkaServer {\n" + "\n".join(modules) + "\n};\n")
             flags.append(f"-Djava.security.auth.login.config={jaas}")
         else:
+            keys["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
             for listener in ("sasl_plaintext", "sasl_ssl"):
-                for name, text in OF_SERVER.items():
+                for name, text in {**OF_SERVER, "oauthbearer": unsecured(SERVER)}.items():
                     keys[f"listener.name.{listener}.{name}.sasl.jaas.config"] = text
+            scram = "listener.name.sasl_plaintext.scram-sha-512"
+            keys[f"{scram}.connections.max.reauth.ms"] = str(LOGIN_MS)
         self.broker = JvmBroker(directory, 1, zookeeper, keys, flags, pom=pom)
 
     def keys(self, listener: str, **more: str) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -10,11 +12,12 @@ from itertools import count
 import pytest
 
 from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig
-from kafka08.errors import KafkaError
+from kafka08.errors import AuthenticationFailed, KafkaError
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from tests.integration.polling_cluster import read
 from tests.interop.jvm import POM_0_10_2, POM_2_8, POM_3_9, JvmMissing, classpath
 from tests.interop.secured_broker import (
+    LOGIN_MS,
     PASSWORD,
     PLAIN,
     SCRAM,
@@ -22,6 +25,7 @@ from tests.interop.secured_broker import (
     USER,
     SecuredBroker,
     secured_broker,
+    unsecured,
 )
 from tests.network.secured import CLIENT, CLIENT_KEY, DATA
 
@@ -80,6 +84,53 @@ def there_and_back(keys: dict[str, str]) -> list[bytes | None]:
 def test_messages_come_through(secured: SecuredBroker, listener: str, keys: dict[str, str]) -> None:
     """Those that a KafkaProducer sends, to a group."""
     assert Counter(there_and_back(secured.keys(listener, **keys))) == Counter(SENT)
+
+
+def later_than_1_0(request: pytest.FixtureRequest) -> None:
+    if "0.10.2.2" in request.node.name:
+        pytest.skip("0.10.2 has none of it")
+
+
+def test_a_token_logs_in(secured: SecuredBroker, request: pytest.FixtureRequest) -> None:
+    """By OAUTHBEARER. One that is refused says why."""
+    later_than_1_0(request)
+    login = {"sasl_mechanism": "OAUTHBEARER", "sasl_jaas_config": unsecured(USER)}
+    assert Counter(there_and_back(secured.keys("SASL_SSL", **login))) == Counter(SENT)
+    login["sasl_login_callback_handler_class"] = f"{__name__}:bad_token"
+    with pytest.raises(AuthenticationFailed, match=r"invalid_token.*the token of OAUTHBEARER"):
+        use_once("consumer", secured.keys("SASL_SSL", **login))
+
+
+def bad_token() -> str:
+    return "a.b.c"
+
+
+def test_clients_log_in_again(
+    secured: SecuredBroker, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While they send and read, without a lost connection: a broker closes one whose login is
+    over."""
+    later_than_1_0(request)
+    keys = secured.keys("SASL_PLAINTEXT", **login_keys("SCRAM-SHA-512"))
+    group = {"group.id": "again", "auto.offset.reset": "earliest"}
+    caplog.set_level(logging.INFO)
+    found = 0
+    with (
+        KafkaProducer(KafkaProducerConfig(keys)) as producer,
+        KafkaConsumer(KafkaConsumerConfig({**keys, **group})) as consumer,
+    ):
+        producer.send(ProducerRecord("again", b"v")).result(30)
+        consumer.subscribe(["again"])
+        end = time.monotonic() + 3 * LOGIN_MS / 1000
+        sent = 1
+        while time.monotonic() < end or found < sent:
+            if time.monotonic() < end:
+                producer.send(ProducerRecord("again", b"v")).result(30)
+                sent += 1
+            found += len(consumer.poll(0.1))
+        assert found == sent
+        lost = [text for text in caplog.messages if "lost the connection" in text]
+        assert not lost
 
 
 def test_stores_of_keytool_are_read(secured: SecuredBroker) -> None:

@@ -29,6 +29,7 @@ BROKER_KEY, CLIENT_KEY, ENCRYPTED_KEY = (
 )
 PAIR = b"\0alice\0alice-secret"
 """The only login, as PLAIN sends it."""
+LOGIN_KEYS = {sasl_handshake.API.key, sasl_authenticate.API.key}
 TLS_HANDSHAKE = b"\x16"
 ALERT_OF_JVM = bytes.fromhex("15030300020250")
 """The response of a JVM to what is no TLS."""
@@ -48,6 +49,8 @@ class SecuredPort:
     tls         the server's side; None: without TLS
     mechanisms  of the login; None: without one
     is_bare     the tokens are frames of their own, as before 1.0
+    login_ms    how long a login counts; more of them are taken between two requests
+    logins      how many there were
     """
 
     def __init__(
@@ -57,11 +60,14 @@ class SecuredPort:
         tls: ssl.SSLContext | None = None,
         mechanisms: list[str] | None = None,
         is_bare: bool = False,
+        login_ms: int = 0,
     ) -> None:
         self._target = target
         self._tls = tls
         self._mechanisms = mechanisms
         self._is_bare = is_bare
+        self._login_ms = login_ms
+        self.logins = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = self._listener.getsockname()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -86,8 +92,19 @@ class SecuredPort:
                 if self._mechanisms is None or self._log_in(secured):
                     back = threading.Thread(target=pipe, args=(target, secured), daemon=True)
                     back.start()
-                    pipe(secured, target)
+                    if self._login_ms:
+                        self._pass_requests(secured, target)
+                    else:
+                        pipe(secured, target)
                     back.join()
+
+    def _pass_requests(self, link: socket.socket, target: socket.socket) -> None:
+        for payload in frames(link):
+            if HEADER.unpack_from(payload)[0] in LOGIN_KEYS:
+                self._answer(link, payload)
+            else:
+                target.sendall(SIZE.pack(len(payload)) + payload)
+        target.shutdown(socket.SHUT_WR)
 
     def _secured(self, link: socket.socket, tls: ssl.SSLContext) -> ssl.SSLSocket:
         if link.recv(1, socket.MSG_PEEK) != TLS_HANDSHAKE:
@@ -106,22 +123,9 @@ class SecuredPort:
 
     def _log_in(self, link: socket.socket) -> bool:
         """Whether the client may go on."""
-        assert self._mechanisms is not None
         for payload in frames(link):
-            key, version, number = HEADER.unpack_from(payload)
-            response: Any
-            if key == api_versions.API.key:
-                lasts = {3: 0, 17: 0, 18: 0} if self._is_bare else {3: 0, 17: 1, 18: 0, 36: 0}
-                ranges = [ApiVersionRange(key, 0, last) for key, last in lasts.items()]
-                response = ApiVersionsResponse(0, ranges)
-            elif key == sasl_handshake.API.key:
-                is_known = payload.endswith(tuple(name.encode() for name in self._mechanisms))
-                response = SaslHandshakeResponse(0 if is_known else 33, self._mechanisms)
-            else:
-                is_known = payload.endswith(PAIR)
-                text = None if is_known else "Authentication failed: Invalid username or password"
-                response = SaslAuthenticateResponse(0 if is_known else 58, text, b"")
-            link.sendall(codec.encode_response(response, number, version))
+            is_known = self._answer(link, payload)
+            key = HEADER.unpack_from(payload)[0]
             if key == sasl_authenticate.API.key:
                 return is_known
             if self._is_bare and key == sasl_handshake.API.key:
@@ -130,6 +134,27 @@ class SecuredPort:
                     link.sendall(SIZE.pack(0))
                 return is_known
         return False
+
+    def _answer(self, link: socket.socket, payload: bytes) -> bool:
+        """Answer a request of a login. Returns whether the name or the pair in it is known."""
+        assert self._mechanisms is not None
+        key, version, number = HEADER.unpack_from(payload)
+        response: Any
+        is_known = True
+        if key == api_versions.API.key:
+            lasts = {3: 0, 17: 0, 18: 0} if self._is_bare else {3: 0, 17: 1, 18: 0, 36: 1}
+            ranges = [ApiVersionRange(key, 0, last) for key, last in lasts.items()]
+            response = ApiVersionsResponse(0, ranges)
+        elif key == sasl_handshake.API.key:
+            is_known = payload.endswith(tuple(name.encode() for name in self._mechanisms))
+            response = SaslHandshakeResponse(0 if is_known else 33, self._mechanisms)
+        else:
+            is_known = payload.endswith(PAIR)
+            self.logins += is_known
+            text = None if is_known else "Authentication failed: Invalid username or password"
+            response = SaslAuthenticateResponse(0 if is_known else 58, text, b"", self._login_ms)
+        link.sendall(codec.encode_response(response, number, version))
+        return is_known
 
 
 def frames(link: socket.socket) -> Iterator[bytes]:

@@ -24,7 +24,8 @@ from kafka08.producer.broker_channel import ClientResponse
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.runtime.sockets import SocketStream
-from kafka08.runtime.threads import THREADS
+from kafka08.runtime.threads import THREADS, ThreadRuntime
+from tests.mock_clock import MockClock
 from tests.network.secured import DATA, SecuredPort, server_context
 from tests.producer.tcp_cluster import TcpCluster
 from tests.waiting import until
@@ -154,17 +155,7 @@ def by_connection(address: tuple[str, int], security: Security) -> None:
 
 def by_poller(address: tuple[str, int], security: Security) -> None:
     """A request of the new producer's sender."""
-    client = NetworkClient(
-        client_id="",
-        max_in_flight=5,
-        reconnect_s=0.01,
-        max_idle_s=0.0,
-        send_buffer=-1,
-        receive_buffer=-1,
-        security=security,
-        runtime=THREADS,
-    )
-    try:
+    with closing(network_client(security)) as client:
         lost: list[LostRequests] = []
 
         def is_ready() -> bool:
@@ -176,22 +167,32 @@ def by_poller(address: tuple[str, int], security: Security) -> None:
         if lost:
             raise lost[0].error
         until_at = THREADS.monotonic() + SECONDS
-        client.send(
-            address,
-            MetadataRequest(["t"]),
-            None,
-            now=THREADS.monotonic(),
-            deadline=until_at,
-            expects_response=True,
-        )
+        send(client, address)
         events = client.poll(0)
         while not events and THREADS.monotonic() < until_at:
             events = client.poll(1.0)
         if isinstance(events[0], LostRequests):
             raise events[0].error
         assert isinstance(events[0], ClientResponse)
-    finally:
-        client.close()
+
+
+def network_client(security: Security) -> NetworkClient:
+    return NetworkClient(
+        client_id="",
+        max_in_flight=5,
+        reconnect_s=0.01,
+        max_idle_s=0.0,
+        send_buffer=-1,
+        receive_buffer=-1,
+        security=security,
+        runtime=THREADS,
+    )
+
+
+def send(client: NetworkClient, address: tuple[str, int]) -> None:
+    now = THREADS.monotonic()
+    request = MetadataRequest(["t"])
+    client.send(address, request, None, now=now, deadline=now + SECONDS, expects_response=True)
 
 
 drivers = pytest.mark.parametrize("ask", [by_connection, by_poller])
@@ -215,6 +216,53 @@ def test_requests_come_through(
     )
     with port:
         ask(port.address, security)
+
+
+def test_a_connection_logs_in_again_in_time(broker: TcpCluster) -> None:
+    """Before a request, once nothing is in flight."""
+    security, clock = Security("SASL_PLAINTEXT", log_in=PLAIN), MockClock()
+    with (
+        SecuredPort(target(broker), mechanisms=["PLAIN"], login_ms=3_600_000) as port,
+        Connection(
+            *port.address, security=security, runtime=ThreadRuntime(clock=clock)
+        ) as connection,
+    ):
+        connection.write(MetadataRequest(["t"]))
+        clock.advance(3600)
+        connection.write(MetadataRequest(["t"]))
+        assert connection.in_flight == 2
+        connection.read_response()
+        connection.read_response()
+        assert port.logins == 1
+        for _ in range(2):
+            connection.send(MetadataRequest(["t"]))
+            assert port.logins == 2
+
+
+def test_a_poller_logs_in_again_with_nothing_in_flight(broker: TcpCluster) -> None:
+    """What is in flight is awaited first, and nothing is sent meanwhile."""
+    security = Security("SASL_PLAINTEXT", log_in=PLAIN)
+    with (
+        SecuredPort(target(broker), mechanisms=["PLAIN"], login_ms=3_600_000) as port,
+        closing(network_client(security)) as client,
+    ):
+        later_s = THREADS.monotonic() + 3600
+
+        def is_ready() -> bool:
+            client.poll(0.05)
+            return client.is_ready(port.address, THREADS.monotonic())
+
+        until(is_ready, "a connection")
+        send(client, port.address)
+        assert not client.is_ready(port.address, later_s)
+        until(lambda: client.poll(0.05), "the response")
+        assert port.logins == 1
+        assert not client.is_ready(port.address, later_s)
+        until(is_ready, "the second login")
+        assert port.logins == 2
+        send(client, port.address)
+        (response,) = until(lambda: client.poll(0.05), "the response")
+        assert isinstance(response, ClientResponse)
 
 
 @drivers

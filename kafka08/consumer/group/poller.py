@@ -93,6 +93,8 @@ class Poller:
         self._interceptors = interceptors
         self._backoff_s = config.retry_backoff_ms / 1000
         self._ask_timeout_ms = min(config.request_timeout_ms, ASK_TIMEOUT_MS)
+        self._security = config.security
+        """Made once: its connections share a token, and the files that they have read."""
         self.cluster = ClusterClient(
             config.bootstrap,
             client_id=config.client_id,
@@ -100,7 +102,7 @@ class Poller:
             retry_policy=RetryPolicy(backoff_ms=min(config.retry_backoff_ms, self._ask_timeout_ms)),
             send_buffer=config.send_buffer_bytes,
             negotiates=True,
-            security=self._config.security,
+            security=self._security,
             runtime=runtime,
         )
         self.stream = PolledStream(
@@ -452,7 +454,7 @@ class Poller:
             send_buffer=self._config.send_buffer_bytes,
             max_response_bytes=self._response_bytes_max,
             negotiates=True,
-            security=self._config.security,
+            security=self._security,
             runtime=self._runtime,
         )
 
