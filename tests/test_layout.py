@@ -88,7 +88,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker.settings",
     },
     "broker.controller": {"broker.cluster", "broker.settings"},
-    "broker.transactions": set(),
+    "broker.transactions": {
+        "broker.appends",
+        "broker.cluster",
+        "broker.purgatory",
+        "broker.replication",
+        "broker.settings",
+    },
     "broker.topics": {"broker.cluster", "broker.groups", "broker.purgatory", "broker.settings"},
     "broker.requests": {
         "broker.appends",
@@ -100,6 +106,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker.replication",
         "broker.settings",
         "broker.topics",
+        "broker.transactions",
     },
     "broker.process": {
         "broker.appends",
@@ -112,6 +119,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker.requests",
         "broker.settings",
         "broker.topics",
+        "broker.transactions",
     },
     "client": {"protocol", "network.connection", "network.session"},
     "producer": CLIENT_SIDE | {"network.session", "network.tls", "producer.old"},

@@ -56,6 +56,16 @@ ROOTS = {
     "broker/groups/offset_loader.py OffsetLoader._load call_later": "it only spawns",
     "broker/groups/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the offsets "
     "stay until they expire",
+    "broker/transactions/transaction_coordinator.py TransactionCoordinator._append call_later": ""
+    "an error is the result of the append",
+    "broker/transactions/transaction_coordinator.py TransactionCoordinator._start_load spawn": ""
+    "loads again later",
+    "broker/transactions/transaction_coordinator.py TransactionCoordinator._load call_later": ""
+    "it only spawns",
+    "broker/transactions/marker_sender.py MarkerSender.send call_later": "an error is the answer "
+    "of a leader",
+    "broker/transactions/marker_sender.py MarkerSender._send_now spawn": "sent again later",
+    "broker/transactions/marker_sender.py _Channel.send spawn": "sends what waits",
     "broker/replication/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
     "broker/requests/dispatcher.py Dispatcher._decode run_native_later": "closes the connection",
     "broker/process/event_loop_monitor.py EventLoopMonitor._schedule call_later": "sets the next "
@@ -155,6 +165,7 @@ NO_DISK = {
     "broker/controller/broker_channel.py BrokerChannel._exchange": "another broker",
     "broker/controller/state_changes.py StateChanges._initialize": "ZooKeeper",
     "broker/replication/follower_truncation.py FollowerTruncation._unconfirmed": "reads ZooKeeper",
+    "broker/transactions/marker_sender.py MarkerSender._search": "reads ZooKeeper",
     "network/server.py SocketServer._on_acceptable": "a socket",
     "runtime/threads.py ThreadRuntime.spawn.run": "a client's thread",
     "runtime/greenlets.py NativePool._work": "carried to the hub",

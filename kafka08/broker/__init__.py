@@ -4,7 +4,7 @@
     requests       from bytes to a response, one file per API    dispatcher.py
     topics         create, delete, configure                     topic_creator.py
     groups         the group coordinator and its offsets         group_coordinator.py
-    transactions   ids and states of transactions; not used yet  transaction.py
+    transactions   the transaction coordinator                   transaction_coordinator.py
     controller     elects leaders                                controller.py, term.py
     appends        appends to partitions                         appender.py
     replication    fetchers, ISR changes, checkpoints            replica_manager.py

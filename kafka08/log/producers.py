@@ -72,6 +72,15 @@ class Marker(NamedTuple):
     timestamp_ms: int
 
 
+class TransactionEnd(NamedTuple):
+    """A coordinator's decision on a producer's transaction, which becomes a marker."""
+
+    producer_id: int
+    producer_epoch: int
+    commits: bool
+    coordinator_epoch: int
+
+
 class Repeated(NamedTuple):
     """A batch that is in the log already: its first offset and its largest timestamp."""
 

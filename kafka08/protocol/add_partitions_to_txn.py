@@ -7,11 +7,13 @@ Source: kafka.coordinator.transaction.TransactionCoordinator 0.11.0.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import Int16, Int32, Int64, Request, Response, String
+from kafka08.structs import TopicPartition
 
 
 @dataclass(slots=True)
@@ -57,3 +59,17 @@ API = Api(
     AddPartitionsToTxnResponse,
     (ApiVersion(0, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, since=Level.V0_11_0),),
 )
+
+
+def partitions_of(topics: Iterable[TxnTopic]) -> list[TopicPartition]:
+    """The partitions of some topics, each once."""
+    found = (TopicPartition(topic.topic, n) for topic in topics for n in topic.partitions)
+    return list(dict.fromkeys(found))
+
+
+def results_of(codes: Mapping[TopicPartition, int]) -> list[TxnTopicResult]:
+    """The codes of partitions by topic."""
+    topics: dict[str, list[TxnPartitionResult]] = {}
+    for (topic, number), code in codes.items():
+        topics.setdefault(topic, []).append(TxnPartitionResult(number, code))
+    return [TxnTopicResult(*item) for item in topics.items()]

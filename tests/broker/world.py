@@ -25,6 +25,9 @@ from kafka08.broker.settings.config import BrokerConfig
 from kafka08.broker.topics.deleted_topics import DeletedTopics
 from kafka08.broker.topics.topic_creator import TopicCreator
 from kafka08.broker.topics.topic_waits import TopicWaits
+from kafka08.broker.transactions.marker_sender import MarkerSender
+from kafka08.broker.transactions.marker_writer import MarkerWriter
+from kafka08.broker.transactions.transaction_coordinator import TransactionCoordinator
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, StorageError, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
@@ -45,6 +48,7 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Operation
+from kafka08.zk.producer_ids import ProducerIds
 from kafka08.zk.store import ClusterStore
 from tests.broker.fake_runtime import FakeRuntime
 
@@ -65,7 +69,7 @@ class FakeStore:
         self.configs: dict[str, dict[str, str]] = {}
         self.may_have_session = True
         self.session_id = 1
-        self._groups: ZkClient | None = None
+        self._model: ZkClient | None = None
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         """State znodes; one that is not there has the version that its first writer expects."""
 
@@ -103,13 +107,22 @@ class FakeStore:
 
     def catch_up(self, *, again: bool = False) -> None: ...
 
-    def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
-        """Stores offsets of groups in a model of ZooKeeper."""
-        if self._groups is None:
+    @property
+    def model(self) -> ZkClient:
+        """A model of ZooKeeper, for what has no dictionary here."""
+        if self._model is None:
             ensemble = InProcessWorld()
-            self._groups = ZkClient("model:1", adapter=ensemble.connect, clock=ensemble)
-            self._groups.start()
-        return self._groups.pipeline(operations)
+            self._model = ZkClient("model:1", adapter=ensemble.connect, clock=ensemble)
+            self._model.start()
+        return self._model
+
+    def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
+        """Stores offsets of groups."""
+        return self.model.pipeline(operations)
+
+    def assignments(self, topics: Iterable[str]) -> dict[str, dict[int, tuple[int, ...]]]:
+        found = ((topic, self.znodes.get(paths.topic(topic))) for topic in topics)
+        return {topic: nodes.decode_assignment(text) for topic, text in found if text is not None}
 
     def topics(self) -> list[str]:
         prefix = f"{paths.BROKER_TOPICS}/"
@@ -298,6 +311,28 @@ class World:
         if self.config.level >= Level.V0_9_0:
             group_coordinator.startup()
         offset_manager.startup()
+        marker_writer = MarkerWriter(appender, offset_manager, self.config.request_timeout_ms)
+        markers = MarkerSender(
+            self.runtime,
+            broker_id,
+            store,
+            self.cache,
+            marker_writer.write,
+            listener=self.config.inter_broker_listener,
+            timeout_ms=self.config.request_timeout_ms,
+        )
+        producer_ids = ProducerIds(self.store.model, broker_id)
+        transactions = TransactionCoordinator(
+            self.runtime,
+            self.config,
+            self.replica_manager,
+            appender,
+            markers,
+            producer_ids.next_id,
+            successors.is_unconfirmed,
+        )
+        if self.config.level >= Level.V0_11_0:
+            transactions.startup()
         self.controller = NoController()
         topic_waits = TopicWaits(self.runtime, self.timer, self.cache)
         self.context = BrokerContext(
@@ -311,6 +346,9 @@ class World:
             cast("Any", self.controller),
             offset_manager,
             group_coordinator,
+            transactions,
+            marker_writer,
+            producer_ids,
             topic_waits,
             DeletedTopics(self.runtime, store, self.cache, group_coordinator, topic_waits),
             successors,

@@ -37,12 +37,15 @@ logger = logging.getLogger(__name__)
 
 AppendDone = Callable[[AppendInfo | None, Exception | None], None]
 """Called in the hub with the result of the append, or with the error."""
+Build = Callable[[Log, int, int], message_set.PreparedSet]
+"""(log, leader epoch, time in ms) → a set that the broker itself appends at the end of the log. A
+set without messages names the offset where it is already."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedAppend:
     """One append in the queue, with its own copy of the set, since the request's buffer is
-    reused.
+    reused; or with the function that builds it.
 
     led_until   of the partition: identifies the leadership
     """
@@ -52,6 +55,7 @@ class QueuedAppend:
     led_until: int
     done: AppendDone
     runtime: BrokerRuntime
+    build: Build | None = None
 
     def complete(self, info: AppendInfo | None, error: Exception | None = None) -> None:
         """Call `done`. Its errors are logged: they must not affect later appends."""
@@ -81,9 +85,18 @@ class AppendQueue:
 
     def submit(self, data: bytearray, required_acks: int, done: AppendDone) -> None:
         """Append after everything in the queue. Never switches."""
-        self._partition.is_queued = True
         led_until = self._partition.led_until
-        self._waiting.append(QueuedAppend(data, required_acks, led_until, done, self._runtime))
+        self._add(QueuedAppend(data, required_acks, led_until, done, self._runtime))
+
+    def submit_built(self, build: Build, done: AppendDone) -> None:
+        """Append what `build` returns, with acks -1, after everything in the queue. Never
+        switches."""
+        led_until = self._partition.led_until
+        self._add(QueuedAppend(bytearray(), -1, led_until, done, self._runtime, build))
+
+    def _add(self, append: QueuedAppend) -> None:
+        self._partition.is_queued = True
+        self._waiting.append(append)
         self._run_next()
 
     def _run_next(self) -> None:
@@ -102,7 +115,10 @@ class AppendQueue:
             log = self._partition.check_append(append.required_acks)
             if self._partition.led_until != append.led_until:
                 raise self._leadership_changed()
-            if not log.config.repacks(data):
+            if append.build is not None:
+                epoch, now_ms = self._partition.leader_epoch, self._runtime.time_ms()
+                info = log.append_prepared(append.build(log, epoch, now_ms), flush=False)
+            elif not log.config.repacks(data):
                 # It must be unpacked after all: a job does that.
                 with suppress(UnpacksTooLarge):
                     # `_finish` syncs, in a native job: here it would block the hub.
@@ -162,7 +178,7 @@ class AppendQueue:
 
     def _finish(self, append: QueuedAppend, log: Log, info: AppendInfo) -> None:
         """Acknowledge the append, after its fsync if one is due."""
-        self._partition.count_in(info.count, len(append.message_set))
+        self._partition.count_in(info.count, len(append.message_set) or info.size)
         try:
             flush = log.owed_flush()
         except FileRefused as error:

@@ -2,7 +2,8 @@
 
     append            a set for each of several partitions
     append_now        one set, if that takes little time
-    append_internal   records of the OffsetManager, as one set for an internal topic
+    append_internal   records of coordinators, as one set for an internal topic
+    append_built      a batch that the broker builds for the end of a log: of a transaction
     await_acks        only the wait for the replicas
 
 Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
@@ -14,7 +15,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kafka08.broker.appends.append_queue import AppendQueue
+from kafka08.broker.appends.append_queue import AppendQueue, Build
 from kafka08.broker.appends.inline_appends import InlineAppends
 from kafka08.broker.purgatory.delayed_produce import (
     AppendErrors,
@@ -158,6 +159,37 @@ class Appender:
             if appended.error is None:
                 self._purgatories.wake(topic_partition)
             note(topic_partition, appended)
+
+    def append_built(
+        self,
+        topic_partition: TopicPartition,
+        build: Build,
+        *,
+        timeout_ms: float,
+        done: Callable[[AppendResult], object],
+        appended: Callable[[int], object] | None = None,
+    ) -> None:
+        """Append what `build` returns, and call `done` once the in-sync replicas have it, maybe
+        before this returns. `appended` is called before that with its first offset, also if the
+        replicas take too long."""
+
+        def written(info: AppendInfo | None, error: Exception | None) -> None:
+            if error is not None:
+                done(self.refused_result(topic_partition, error, 0))
+                return
+            assert info is not None
+            result = result_of(info)
+            if appended is not None:
+                appended(result.base_offset)
+            self._purgatories.wake(topic_partition)
+            self._await_internal(topic_partition, result, -1, timeout_ms, done)
+
+        try:
+            queue = self._queue_of(self._replica_manager.partition(topic_partition))
+        except ApiError as error:
+            done(self.refused_result(topic_partition, error, 0))
+        else:
+            queue.submit_built(build, written)
 
     def _append_records(
         self, partition: Partition, records: Messages, required_acks: int

@@ -9,7 +9,11 @@ Every entry has the log offset of its record, and a record is applied only if it
 than the entry. So a commit made while its partition is being loaded wins over the older record that
 the load reads later (0.8.2.2 loses it: its load overwrites), and commits whose acknowledgements
 arrive in another order than their appends end up in log order. Changes of a partition that is no
-longer here are ignored. Source: kafka.server.OffsetManager 0.8.2.2.
+longer here are ignored.
+
+Offsets that a transaction commits wait until it ends. Then they are applied by the same rule: what
+was committed later in the log, although before the transaction's end, is newer. Source:
+kafka.server.OffsetManager 0.8.2.2, kafka.coordinator.group.GroupMetadata 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ class LoadState(Enum):
 @dataclass(frozen=True, slots=True)
 class Entry:
     """The newest record of a key. `value` None: deleted; kept only while loading, and while an
-    earlier commit of the key waits for its acknowledgement."""
+    earlier commit of the key waits for its acknowledgement, or the end of its transaction."""
 
     log_offset: int
     value: OffsetValue | None
@@ -45,7 +49,7 @@ class Entry:
 
 @dataclass(slots=True)
 class _Group:
-    """pending   number of commits in progress, by key"""
+    """pending   number of commits in progress and in open transactions, by key"""
 
     entries: dict[OffsetKey, Entry] = field(default_factory=dict)
     pending: dict[OffsetKey, int] = field(default_factory=dict)
@@ -54,13 +58,15 @@ class _Group:
 @dataclass(slots=True)
 class _Partition:
     """generation   distinguishes one load of the partition from the next: see `begin_load`
-    groups          those that have an entry or a pending commit"""
+    groups          those that have an entry or a pending commit
+    transactional   producer id → the newest record of each key in its open transaction"""
 
     generation: int
     loading: bool = True
     groups: dict[str, _Group] = field(default_factory=dict)
     deleted: set[OffsetKey] = field(default_factory=set)
     """The keys whose entry has no value; searching for them would be slow."""
+    transactional: dict[int, dict[OffsetKey, Entry]] = field(default_factory=dict)
 
     def entry(self, key: OffsetKey) -> Entry | None:
         group = self.groups.get(key.group)
@@ -83,6 +89,27 @@ class _Partition:
         if group is not None:
             group.entries.pop(key, None)
             self.forget_if_empty(key.group, group)
+
+    def begin(self, key: OffsetKey) -> None:
+        """A commit of the key is pending."""
+        pending = self.group(key.group).pending
+        pending[key] = pending.get(key, 0) + 1
+
+    def end(self, key: OffsetKey) -> None:
+        """A commit that `begin` counted is pending no more."""
+        group = self.groups.get(key.group)
+        if group is None:
+            return
+        left = group.pending.get(key, 0) - 1
+        if left > 0:
+            group.pending[key] = left
+            return
+        group.pending.pop(key, None)
+        # No older record can come any more.
+        if key in self.deleted and not self.loading:
+            self.deleted.discard(key)
+            del group.entries[key]
+        self.forget_if_empty(key.group, group)
 
     def forget_if_empty(self, name: str, group: _Group) -> None:
         if not group.entries and not group.pending:
@@ -150,9 +177,10 @@ class OffsetCache:
             found = self._partitions[partition]
             found.loading = False
             self.loaded.add(partition)
-            for key in found.deleted:
+            gone = {key for key in found.deleted if not found.is_pending(key)}
+            for key in gone:
                 found.remove(key)
-            found.deleted.clear()
+            found.deleted -= gone
 
     def drop(self, partition: int) -> int:
         """Drop a partition that another broker leads now; returns the number of its offsets."""
@@ -168,8 +196,7 @@ class OffsetCache:
         if found is None:
             return NO_GENERATION
         for key in keys:
-            pending = found.group(key.group).pending
-            pending[key] = pending.get(key, 0) + 1
+            found.begin(key)
         return found.generation
 
     def end_commit(self, partition: int, generation: int, keys: Iterable[OffsetKey]) -> None:
@@ -180,19 +207,32 @@ class OffsetCache:
         if found is None or found.generation != generation:
             return
         for key in keys:
-            group = found.groups.get(key.group)
-            if group is None:
-                continue
-            left = group.pending.get(key, 0) - 1
-            if left > 0:
-                group.pending[key] = left
-            else:
-                group.pending.pop(key, None)
-                # No older record can come any more.
-                if key in found.deleted and not found.loading:
-                    found.deleted.discard(key)
-                    del group.entries[key]
-                found.forget_if_empty(key.group, group)
+            found.end(key)
+
+    def add_to_transaction(
+        self, partition: int, producer_id: int, log_offset: int, key: OffsetKey, value: OffsetValue
+    ) -> None:
+        """The record at `log_offset` belongs to the open transaction of a producer."""
+        found = self._partitions.get(partition)
+        if found is None:
+            return
+        entries = found.transactional.setdefault(producer_id, {})
+        known = entries.get(key)
+        if known is None:
+            found.begin(key)
+        elif known.log_offset >= log_offset:
+            return
+        entries[key] = Entry(log_offset, value)
+
+    def end_transaction(self, partition: int, producer_id: int, *, commits: bool) -> None:
+        """A producer's transaction has ended: apply its offsets, or drop them."""
+        found = self._partitions.get(partition)
+        if found is None:
+            return
+        for key, entry in found.transactional.pop(producer_id, {}).items():
+            if commits:
+                self.apply(partition, entry.log_offset, key, entry.value)
+            found.end(key)
 
     def get(self, partition: int, key: OffsetKey) -> OffsetValue | None:
         """The offset of a loaded partition; None if there is none."""
@@ -219,14 +259,14 @@ class OffsetCache:
         return found is not None and name in found.groups
 
     def groups_of(self, partition: int) -> list[str]:
-        """The groups of a partition that have an offset."""
+        """The groups of a partition that have an offset, or one in an open transaction."""
         found = self._partitions.get(partition)
         if found is None:
             return []
         return [
             name
             for name, group in found.groups.items()
-            if any(entry.value is not None for entry in group.entries.values())
+            if group.pending or any(entry.value is not None for entry in group.entries.values())
         ]
 
     @property

@@ -10,16 +10,21 @@ Source: kafka.server.OffsetManager 0.8.2.2, kafka.coordinator.GroupMetadataManag
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from kafka08.broker.groups.offset_cache import OffsetCache
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.committed_log import committed_parts
 from kafka08.broker.replication.replica_manager import ReplicaManager
+from kafka08.config import LONG_MAX
 from kafka08.errors import KafkaError, ProtocolError, StorageError
+from kafka08.format.batch import NO_PRODUCER
 from kafka08.kernel import CorruptMessage, MessageAndMetadata
+from kafka08.kernel.types import Buffer
 from kafka08.log.log import Log
+from kafka08.log.producer_entries import producer_entries
+from kafka08.log.producers import Marker, SequencedBatch
 from kafka08.protocol.group_records import StoredGroup, decode_group
 from kafka08.protocol.offset_records import GroupKey, decode_key, decode_offset_value
 from kafka08.runtime import BrokerRuntime, Greenlet
@@ -46,10 +51,42 @@ class GroupListener(Protocol):
         """Offsets of the partition have expired or were deleted."""
 
 
+class _Transactions:
+    """The batches and markers of producers in a part of a log. `end` is called with each marker, in
+    order."""
+
+    def __init__(
+        self, entries: Iterator[SequencedBatch | Marker], end: Callable[[Marker], object]
+    ) -> None:
+        self._entries = entries
+        self._end = end
+        self._next = next(entries, None)
+
+    def producer_at(self, offset: int) -> int:
+        """The producer in whose transaction a message is; NO_PRODUCER if it is in none. Offsets
+        must ascend."""
+        while (entry := self._next) is not None:
+            if isinstance(entry, Marker):
+                if entry.offset > offset:
+                    break
+                self._end(entry)
+            elif entry.base_offset > offset:
+                break
+            elif offset <= entry.last_offset:
+                return entry.producer_id if entry.is_transactional else NO_PRODUCER
+            self._next = next(self._entries, None)
+        return NO_PRODUCER
+
+    def finish(self) -> None:
+        """The markers behind the last message."""
+        self.producer_at(LONG_MAX)
+
+
 class OffsetLoader:
     """The loads of one broker.
 
     buffer_bytes   read from a log at a time (offsets.load.buffer.size)
+    has_transactions   whether the log may have offsets of transactions
     finished       called in the greenlet of a load with the partition that has been loaded
     groups         receives group records; None below level 0.9.0
     """
@@ -61,6 +98,8 @@ class OffsetLoader:
         cache: OffsetCache,
         buffer_bytes: int,
         finished: Callable[[int], object],
+        *,
+        has_transactions: bool = False,
     ) -> None:
         self.groups: GroupListener | None = None
         self._runtime = runtime
@@ -68,6 +107,7 @@ class OffsetLoader:
         self._cache = cache
         self._buffer_bytes = buffer_bytes
         self._finished = finished
+        self._has_transactions = has_transactions
         self._loads: dict[int, Greenlet] = {}
         self._closed = False
 
@@ -154,16 +194,29 @@ class OffsetLoader:
             lambda: self._cache.is_current(number, generation),
         )
         for part in parts:
+            transactions = self._transactions_in(number, part.data)
             for message in part.messages:
-                self._load_record(number, message, groups)
+                self._load_record(number, message, groups, transactions.producer_at(message.offset))
                 count += 1
+            transactions.finish()
         return count
+
+    def _transactions_in(self, number: int, data: Buffer) -> _Transactions:
+        """Those of a part of the log. None below 0.11, where nothing can have them."""
+        entries = producer_entries(data) if self._has_transactions else iter(())
+        return _Transactions(
+            entries,
+            lambda marker: self._cache.end_transaction(
+                number, marker.producer_id, commits=marker.commits
+            ),
+        )
 
     def _load_record(
         self,
         number: int,
         message: MessageAndMetadata[bytes, bytes],
         groups: dict[str, bytes | None],
+        producer_id: int,
     ) -> None:
         try:
             if message.key is None:
@@ -179,7 +232,10 @@ class OffsetLoader:
                 "[%s,%d] skipped offset %d: %s", OFFSETS_TOPIC, number, message.offset, error
             )
             return
-        self._cache.apply(number, message.offset, key, value)
+        if producer_id == NO_PRODUCER or value is None:
+            self._cache.apply(number, message.offset, key, value)
+        else:
+            self._cache.add_to_transaction(number, producer_id, message.offset, key, value)
 
     def _hand_over(self, number: int, generation: int, values: Mapping[str, bytes | None]) -> None:
         """Pass the groups of a loaded partition to the listener. Switches."""

@@ -113,6 +113,7 @@ class OffsetManager:
             self._cache,
             config.offsets_load_buffer_size,
             self._forget_deleted,
+            has_transactions=self._level >= Level.V0_11_0,
         )
         self._deleted: dict[int, dict[TopicPartition, int]] = {}
         """Of partitions that could not be changed: partitions deleted meanwhile → the log's end
@@ -229,6 +230,11 @@ class OffsetManager:
         # Before the append, which may be acknowledged before it returns.
         generation = self._cache.begin_commit(partition, stored)
         self._append(target, records, acknowledged)
+
+    def end_transaction(self, partition: int, producer_id: int, commits: bool) -> None:
+        """The marker of a producer's transaction is replicated: the offsets that it committed in
+        this partition count now, or never."""
+        self._cache.end_transaction(partition, producer_id, commits=commits)
 
     def _append(
         self, target: TopicPartition, records: Messages, done: Callable[[AppendResult], object]

@@ -52,6 +52,9 @@ from kafka08.broker.topics.deleted_topics import DeletedTopics
 from kafka08.broker.topics.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topics.topic_creator import TopicCreator
 from kafka08.broker.topics.topic_waits import TopicWaits
+from kafka08.broker.transactions.marker_sender import MarkerSender
+from kafka08.broker.transactions.marker_writer import MarkerWriter
+from kafka08.broker.transactions.transaction_coordinator import TransactionCoordinator
 from kafka08.config import LONG_MAX
 from kafka08.errors import Closed, ConfigError, KafkaError
 from kafka08.levels import ByLevel, Level
@@ -66,9 +69,10 @@ from kafka08.runtime import BrokerRuntime, Greenlet, Listener
 from kafka08.runtime.cluster_id import new_cluster_id
 from kafka08.runtime.listen_errors import listen_error_text
 from kafka08.runtime.timer import Timer
-from kafka08.structs import OFFSETS_TOPIC, Broker, Endpoint
+from kafka08.structs import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Broker, Endpoint
 from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import Advertised
+from kafka08.zk.producer_ids import ProducerIds
 from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -113,6 +117,8 @@ class KafkaServer:
         self._replica_manager: ReplicaManager | None = None
         self._offset_manager: OffsetManager | None = None
         self._group_coordinator: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
+        self._marker_sender: MarkerSender | None = None
         self._controller: Controller | None = None
         self._socket_servers: list[SocketServer] = []
         self._config_changes: TopicConfigChanges | None = None
@@ -175,6 +181,8 @@ class KafkaServer:
         context.replica_manager.refuse_former_controllers()
         if config.level >= Level.V0_9_0:
             context.group_coordinator.startup()
+        if config.level >= Level.V0_11_0:
+            context.transactions.startup()
         context.offset_manager.startup()
         self._serve_all(context, timer)
         self._schedule(context, log_manager)
@@ -244,9 +252,30 @@ class KafkaServer:
             replica_manager,
             appender,
             self._unconfirmed_leaderships.is_unconfirmed,
-            self._offsets_partitions(store),
+            self._partition_count(store, OFFSETS_TOPIC, Level.V0_9_0),
         )
         self._group_coordinator = GroupCoordinator(runtime, config, timer, self._offset_manager)
+        marker_writer = MarkerWriter(appender, self._offset_manager, config.request_timeout_ms)
+        self._marker_sender = MarkerSender(
+            runtime,
+            config.broker_id,
+            store,
+            metadata_cache,
+            marker_writer.write,
+            listener=config.inter_broker_listener,
+            timeout_ms=config.request_timeout_ms,
+        )
+        producer_ids = ProducerIds(store.zk, config.broker_id)
+        self._transactions = TransactionCoordinator(
+            runtime,
+            config,
+            replica_manager,
+            appender,
+            self._marker_sender,
+            producer_ids.next_id,
+            self._unconfirmed_leaderships.is_unconfirmed,
+            self._partition_count(store, TRANSACTIONS_TOPIC, Level.V0_11_0),
+        )
         self._controller = Controller(runtime, config, store)
         topic_waits = TopicWaits(runtime, timer, metadata_cache)
         return BrokerContext(
@@ -260,6 +289,9 @@ class KafkaServer:
             self._controller,
             self._offset_manager,
             self._group_coordinator,
+            self._transactions,
+            marker_writer,
+            producer_ids,
             topic_waits,
             DeletedTopics(runtime, store, metadata_cache, self._group_coordinator, topic_waits),
             self._unconfirmed_leaderships,
@@ -333,14 +365,15 @@ class KafkaServer:
         """32 random hex digits, as in a UUID."""
         return f"{self.runtime.random.getrandbits(128):032x}"
 
-    def _offsets_partitions(self, store: ClusterStore) -> int:
-        """The number of partitions of the offsets topic; 0 if it does not exist.
+    def _partition_count(self, store: ClusterStore, topic: str, since: Level) -> int:
+        """The number of partitions of an internal topic that brokers have from a level on; 0 if it
+        does not exist.
 
         0.8 does not check, so a broker with another offsets.topic.num.partitions looks for groups
         in the wrong partition."""
-        if self.config.level < Level.V0_9_0:
+        if self.config.level < since:
             return 0
-        return len(store.assignment(OFFSETS_TOPIC) or ())
+        return len(store.assignment(topic) or ())
 
     def _listen(self) -> None:
         """Bind the ports of all listeners."""
@@ -532,6 +565,10 @@ class KafkaServer:
             self._log_errors_of(listener.close)
         if self._group_coordinator is not None:
             self._log_errors_of(self._group_coordinator.shutdown)
+        if self._transactions is not None:
+            self._log_errors_of(self._transactions.shutdown)
+        if self._marker_sender is not None:
+            self._log_errors_of(self._marker_sender.shutdown)
         if self._offset_manager is not None:
             self._log_errors_of(self._offset_manager.shutdown)
         if self._config_changes is not None:

@@ -19,6 +19,8 @@ from kafka08.broker.requests.fallback import Fallback
 from kafka08.broker.requests.fast_path import API_NUMBER, FastPath
 from kafka08.broker.requests.handlers import (
     acls,
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     api_versions,
     consumer_metadata,
@@ -27,9 +29,11 @@ from kafka08.broker.requests.handlers import (
     delete_topics,
     describe_configs,
     describe_groups,
+    end_txn,
     fetch,
     fetch_0_10_2,
     heartbeat,
+    init_producer_id,
     join_group,
     leader_and_isr,
     leave_group,
@@ -47,12 +51,15 @@ from kafka08.broker.requests.handlers import (
     stubs,
     sync_group,
     update_metadata,
+    write_txn_markers,
 )
 from kafka08.broker.requests.request_metrics import KEY_MASK, RequestMetrics, is_frequent
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import RequestConnection, ResponseFrame
+from kafka08.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka08.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafka08.protocol.alter_configs import AlterConfigsRequest
 from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.codec import RequestHeader, decode_request
@@ -65,8 +72,10 @@ from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_acls import DescribeAclsRequest
 from kafka08.protocol.describe_configs import DescribeConfigsRequest
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
+from kafka08.protocol.end_txn import EndTxnRequest
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.heartbeat import HeartbeatRequest
+from kafka08.protocol.init_producer_id import InitProducerIdRequest
 from kafka08.protocol.join_group import JoinGroupRequest
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.protocol.leave_group import LeaveGroupRequest
@@ -84,6 +93,7 @@ from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
 from kafka08.protocol.sync_group import SyncGroupRequest
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
+from kafka08.protocol.write_txn_markers import WriteTxnMarkersRequest
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +123,12 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (ApiVersionsRequest, api_versions),
         (CreateTopicsRequest, create_topics),
         (DeleteTopicsRequest, delete_topics),
+        (InitProducerIdRequest, init_producer_id),
         (OffsetForLeaderEpochRequest, offset_for_leader_epoch),
+        (AddPartitionsToTxnRequest, add_partitions_to_txn),
+        (AddOffsetsToTxnRequest, add_offsets_to_txn),
+        (EndTxnRequest, end_txn),
+        (WriteTxnMarkersRequest, write_txn_markers),
         (DescribeAclsRequest, acls),
         (CreateAclsRequest, acls),
         (DeleteAclsRequest, acls),

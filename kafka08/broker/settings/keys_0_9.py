@@ -100,7 +100,11 @@ class KeysSince0_9(Config):
         PLAINTEXT, choices=(PLAINTEXT,), since=V0_9_0, doc="Security protocol between brokers."
     )
     request_timeout_ms: int = key(
-        30_000, effect=False, since=V0_9_0, doc="controller.socket.timeout.ms applies instead."
+        30_000,
+        effect=False,
+        since=V0_9_0,
+        later={V0_11_0: {"effect": True, "doc": "Longest wait for markers of transactions."}},
+        doc="controller.socket.timeout.ms applies instead.",
     )
 
     # Log

@@ -45,6 +45,7 @@ from kafka08.errors import (
     UnknownError,
     UnknownTopicOrPartition,
 )
+from kafka08.log.producers import TransactionEnd
 from kafka08.protocol.transaction_records import (
     TransactionRecord,
     decode_key,
@@ -117,10 +118,7 @@ class Append:
 @dataclass(frozen=True, slots=True)
 class SendMarkers:
     transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    commits: bool
-    coordinator_epoch: int
+    end: TransactionEnd
     partitions: tuple[TopicPartition, ...]
     delay_ms: int = NO_WAIT_MS
     tries: int = 1
@@ -347,7 +345,7 @@ class TransactionalIds:
             record is not None
             and record.state in PREPARED
             and (record.producer_id, record.producer_epoch, record.state is PREPARE_COMMIT)
-            == (sent.producer_id, sent.producer_epoch, sent.commits)
+            == sent.end[:3]
         )
 
     def _complete(self, transactional_id: str, found: Transaction, now_ms: int) -> Actions:
@@ -360,10 +358,12 @@ class TransactionalIds:
         return [
             SendMarkers(
                 transactional_id,
-                record.producer_id,
-                record.producer_epoch,
-                record.state is PREPARE_COMMIT,
-                self.coordinator_epoch,
+                TransactionEnd(
+                    record.producer_id,
+                    record.producer_epoch,
+                    record.state is PREPARE_COMMIT,
+                    self.coordinator_epoch,
+                ),
                 tuple(sorted(found.unmarked)),
             )
         ]

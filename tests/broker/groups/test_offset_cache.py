@@ -187,3 +187,55 @@ def test_any_mix_of_load_and_commits_ends_as_the_log_says(
     found = {group: cache.get(PARTITION, OffsetKey(group, "t", 0)) for group in ("a", "b")}
     assert {g: v.committed.offset for g, v in found.items() if v is not None} == model
     assert cache.groups == len(model)
+
+
+def test_offsets_of_a_transaction_wait_for_its_end() -> None:
+    """They are applied after a commit, and dropped after an abort; each producer has its own.
+    Meanwhile they do not expire, and the group is not removed."""
+    for commits in (True, False):
+        cache = loaded()
+        cache.apply(PARTITION, 1, KEY, value(1))
+        cache.add_to_transaction(PARTITION, 7, 2, KEY, value(2))
+        cache.add_to_transaction(PARTITION, 7, 3, KEY, value(3))
+        cache.end_transaction(PARTITION, 8, commits=True)
+        assert value(1) == cache.get(PARTITION, KEY)
+        assert [] == expired(cache, 2 * HOUR_MS)
+        cache.end_transaction(PARTITION, 7, commits=commits)
+        assert value(3 if commits else 1) == cache.get(PARTITION, KEY)
+        assert [KEY] == expired(cache, 2 * HOUR_MS)
+        cache.end_transaction(PARTITION, 7, commits=True)
+        assert value(3 if commits else 1) == cache.get(PARTITION, KEY)
+
+
+def test_what_is_later_in_the_log_than_an_offset_of_a_transaction_wins() -> None:
+    """Whatever the place of the marker: a plain commit, another transaction's offset, a tombstone
+    (captured: offset-fetch-plain-written-after-pending)."""
+    cache = loaded()
+    cache.add_to_transaction(PARTITION, 7, 2, KEY, value(2))
+    cache.apply(PARTITION, 3, KEY, value(3))
+    cache.end_transaction(PARTITION, 7, commits=True)
+    assert value(3) == cache.get(PARTITION, KEY)
+    cache.add_to_transaction(PARTITION, 7, 5, KEY, value(5))
+    cache.add_to_transaction(PARTITION, 8, 6, KEY, value(6))
+    cache.end_transaction(PARTITION, 8, commits=True)
+    cache.end_transaction(PARTITION, 7, commits=True)
+    assert value(6) == cache.get(PARTITION, KEY)
+    cache.add_to_transaction(PARTITION, 7, 8, KEY, value(8))
+    cache.apply(PARTITION, 9, KEY, None)
+    cache.end_transaction(PARTITION, 7, commits=True)
+    assert cache.get(PARTITION, KEY) is None
+    assert not cache.has_group(PARTITION, "g")
+
+
+def test_a_tombstone_of_an_offset_in_a_transaction_outlives_the_load() -> None:
+    """The transaction may be committed after the load, which has read both records."""
+    cache = OffsetCache()
+    generation = cache.begin_load(PARTITION)
+    assert generation is not None
+    cache.add_to_transaction(PARTITION, 7, 2, KEY, value(2))
+    cache.apply(PARTITION, 3, KEY, None)
+    cache.finish_load(PARTITION, generation)
+    assert ["g"] == cache.groups_of(PARTITION)
+    cache.end_transaction(PARTITION, 7, commits=True)
+    assert cache.get(PARTITION, KEY) is None
+    assert [] == cache.groups_of(PARTITION)

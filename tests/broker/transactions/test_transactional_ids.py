@@ -103,8 +103,7 @@ class Coordinator:
             codes = self.answers.get(partition) or [0]
             code = codes.pop(0)
             if code == 0:
-                marker = (sent.producer_id, sent.producer_epoch, sent.commits)
-                self.markers.append((partition, *marker, sent.coordinator_epoch))
+                self.markers.append((partition, *sent.end))
             self.run(self.ids.marker_result(sent, partition, code, self.now_ms))
 
     def release(self) -> None:

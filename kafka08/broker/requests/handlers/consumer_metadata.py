@@ -1,4 +1,5 @@
-"""ConsumerMetadata: the leader of the group's partition of `__consumer_offsets`.
+"""ConsumerMetadata: the leader of the group's partition of `__consumer_offsets`; in version 1 also
+that of a transactional id's partition of `__transaction_state`.
 
 Creates the topic if it is unknown. 15 with id -1, host "" and port -1 until that partition has a
 live leader; from 0.11 on also while there are fewer brokers than the topic has replicas. Source:
@@ -13,9 +14,13 @@ import logging
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.errors import NO_ERROR, AdminError, ConsumerCoordinatorNotAvailable
-from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
+from kafka08.protocol.consumer_metadata import (
+    GROUP,
+    ConsumerMetadataRequest,
+    ConsumerMetadataResponse,
+)
 from kafka08.protocol.types import NULL_NAME, Response
-from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -25,28 +30,30 @@ def handle(
 ) -> Response | NoResponse:
     if request.group is NULL_NAME:
         return not_available()
-    if OFFSETS_TOPIC in broker.metadata_cache:
-        return coordinator_of(broker, request.group)
+    is_group = request.coordinator_type == GROUP
+    topic = OFFSETS_TOPIC if is_group else TRANSACTIONS_TOPIC
+    if topic in broker.metadata_cache:
+        owner = broker.offset_manager if is_group else broker.transactions
+        return coordinator_of(broker, TopicPartition(topic, owner.partition_for(request.group)))
 
     def create() -> Response:
         try:
-            broker.topics.create_offsets_topic()
+            broker.topics.create([topic])
         except AdminError as error:
-            logger.warning("Cannot create %s yet: %s", OFFSETS_TOPIC, error, extra=call.cause)
+            logger.warning("Cannot create %s yet: %s", topic, error, extra=call.cause)
         return not_available()
 
-    return call.run_in_greenlet("creation of the offsets topic", create)
+    return call.run_in_greenlet(f"creation of {topic}", create)
 
 
 def refuse(request: ConsumerMetadataRequest, code: int) -> Response:
     return not_available()
 
 
-def coordinator_of(broker: BrokerContext, group: str) -> ConsumerMetadataResponse:
-    """The live leader of the group's partition, according to the metadata cache."""
-    partition = broker.offset_manager.partition_for(group)
+def coordinator_of(broker: BrokerContext, partition: TopicPartition) -> ConsumerMetadataResponse:
+    """The live leader of a partition, according to the metadata cache."""
     cache = broker.metadata_cache
-    state = cache.partition_state(TopicPartition(OFFSETS_TOPIC, partition))
+    state = cache.partition_state(partition)
     leader = None if state is None else cache.broker(state.leader, broker.listener)
     if leader is None:
         return not_available()
