@@ -58,6 +58,11 @@ class Broker(NamedTuple):
         return f"id:{self.id},host:{self.host},port:{self.port}"
 
 
+def host_port(host: object, port: object) -> str:
+    """The address as every option for one takes it: an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
+
+
 NOT_REGISTERED: Final = "not registered"
 """Tables show this as the address of a broker without a registration in ZooKeeper."""
 
@@ -87,8 +92,7 @@ class Endpoint(NamedTuple):
         return cls(listener, match[2] or None, int(match[3]), protocol)
 
     def __str__(self) -> str:
-        host = self.host or ""
-        return f"{self.listener}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"{self.listener}://{host_port(self.host or '', self.port)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import Broker
+from kafka08.structs import Broker, host_port
 from kafka08.topic_config import override_texts
 from kafka08.topic_name import deletion_fault_of, fault_of
 
@@ -70,7 +70,7 @@ class BrokerAdmin(Closeable):
     ) -> None:
         self._runtime = runtime
         self._timeout_ms = timeout_ms
-        self._addresses = ", ".join(f"{host}:{port}" for host, port in bootstrap)
+        self._addresses = ", ".join(host_port(host, port) for host, port in bootstrap)
         self._probe = ClusterClient(bootstrap, timeout_ms=PROBE_MS, runtime=runtime)
         self._cluster = ClusterClient(bootstrap, timeout_ms=timeout_ms + MARGIN_MS, runtime=runtime)
         self._serves: bool | None = None

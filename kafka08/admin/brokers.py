@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka08.admin.description import TopicDescription
-from kafka08.structs import TopicPartition
+from kafka08.structs import TopicPartition, host_port
 from kafka08.zk.nodes import BrokerRegistration
 
 
@@ -38,7 +38,7 @@ class BrokerDescription:
         """`host:port` for clients of 0.8; None when it has none."""
         if self.registration is None or self.registration.host is None:
             return None
-        return f"{self.registration.host}:{self.registration.port}"
+        return host_port(self.registration.host, self.registration.port)
 
     def as_dict(self) -> dict[str, Any]:
         """The row for JSON; the fields of the registration are null for an unregistered broker."""

@@ -27,7 +27,7 @@ from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
 from kafka08.levels import Level
 from kafka08.listing import some_of
-from kafka08.structs import NOT_REGISTERED
+from kafka08.structs import NOT_REGISTERED, host_port
 
 if TYPE_CHECKING:
     from kafka08.admin import BrokerDescription
@@ -92,13 +92,13 @@ def ping(bootstrap: str, as_json: bool) -> None:
             known = client.refresh()
         except KafkaError as error:
             silent += 1
-            results.append({"address": f"{host}:{port}", "error": str(error)})
-            say(f"{host}:{port} does not respond: {error}")
+            results.append({"address": host_port(host, port), "error": str(error)})
+            say(f"{host_port(host, port)} does not respond: {error}")
         else:
             brokers, topics = len(known.brokers), len(known.topics)
-            results.append({"address": f"{host}:{port}", "brokers": brokers, "topics": topics})
+            results.append({"address": host_port(host, port), "brokers": brokers, "topics": topics})
             if not as_json:
-                show(f"{host}:{port} brokers {brokers} topics {topics}")
+                show(f"{host_port(host, port)} brokers {brokers} topics {topics}")
         finally:
             client.close()
     if as_json:

@@ -18,6 +18,7 @@ from kafka08.listing import counted
 from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.observe.coordinated import CoordinatedGroups
 from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER
+from kafka08.structs import host_port
 
 MEMBER_COLUMNS: Final = ("member", "subscribes", "owns")
 COORDINATED_MEMBER_COLUMNS: Final = ("member", "client", "host", "subscribes", "owns")
@@ -64,7 +65,7 @@ def _expires_in(commit: KafkaCommit | None) -> str | None:
 
 def _show_coordinated_members(view: ShownCoordinatedGroup) -> None:
     group = view.facts.group
-    where = f"{group.coordinator.id} ({group.coordinator.host}:{group.coordinator.port})"
+    where = f"{group.coordinator.id} ({host_port(group.coordinator.host, group.coordinator.port)})"
     state = (group.state, group.protocol_type, group.protocol, len(group.members))
     show_table(STATE_COLUMNS, [(where, *state)])
     if group.members:

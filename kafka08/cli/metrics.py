@@ -15,6 +15,7 @@ from kafka08.cli.echo import pass_on, say
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import Number, example, interval_option, zookeeper_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
+from kafka08.structs import host_port
 
 if TYPE_CHECKING:
     from kafka08.exporter import Exporter, Probe
@@ -117,7 +118,7 @@ def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:
 
     if exporter.view is None or not exporter.view.brokers:
         raise KafkaError("--probe: no broker is registered in ZooKeeper; start one")
-    bootstrap = ",".join(f"{b.host}:{b.port}" for b in exporter.view.brokers.values())
+    bootstrap = ",".join(host_port(b.host, b.port) for b in exporter.view.brokers.values())
     probe = Probe(bootstrap, topic, timeout_s=timeout, runtime=THREADS)
     exporter.more = probe.families
     return probe

@@ -59,7 +59,7 @@ from kafka08.protocol.types import Request, Response
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import Address
-from kafka08.structs import ORDINARY_CONSUMER, Broker, TopicPartition
+from kafka08.structs import ORDINARY_CONSUMER, Broker, TopicPartition, host_port
 from kafka08.waiting import giving_up_at
 
 logger = logging.getLogger(__name__)
@@ -345,7 +345,7 @@ class ClusterClient(ProcessBound):
             task.join(max(0.0, deadline + 0.5 - self._runtime.monotonic()))
         found = dict(errors)
         for host, port in set(wanted) - found.keys():
-            found[host, port] = why = f"{host}:{port} did not respond in {timeout_s:g} s"
+            found[host, port] = why = f"{host_port(host, port)} did not respond in {timeout_s:g} s"
             self._note_silent((host, port), why)
         return {address: why for address, why in sorted(found.items()) if why is not None}
 
@@ -387,9 +387,10 @@ class ClusterClient(ProcessBound):
                 if self._pool.is_closed:
                     raise Closed("the client is closed") from error
                 self._failed.add((host, port))
+                where = host_port(host, port)
                 if not isinstance(error, SilentBroker):  # that was said already
-                    self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
-                failures.append(f"{host}:{port}: {error}")
+                    self._warn(f"{type(request).__name__} to {where} failed: {error}")
+                failures.append(f"{where}: {error}")
                 if isinstance(error, AuthenticationFailed):
                     kind = AuthenticationFailed
                 elif kind is NoBrokerSaysVersions and not isinstance(error, NoApiVersions):

@@ -10,6 +10,7 @@ from kafka08.lifecycle import ProcessBound
 from kafka08.network.connection import Connection
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
+from kafka08.structs import host_port
 
 IDLE_PER_BROKER = 2
 """Idle connections of one broker beyond this number are closed."""
@@ -77,7 +78,8 @@ class ConnectionPool(ProcessBound):
                 # With acks 0 this is a broker's only sign of an error. The next request must report
                 # it, or the client would keep sending to a broker that drops everything.
                 raise ConnectionFailed(
-                    f"{host}:{port} closed the connection after requests without acknowledgement"
+                    f"{host_port(host, port)} closed the connection after requests without "
+                    "acknowledgement"
                 )
 
     def _give_back(self, connection: Connection, *, close: bool = False) -> None:

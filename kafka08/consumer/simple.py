@@ -50,7 +50,7 @@ from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition
+from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition, host_port
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -111,7 +111,7 @@ class SimpleConsumer(Closeable):
         )
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return host_port(self.host, self.port)
 
     def __repr__(self) -> str:
         return f"<SimpleConsumer {self}>"

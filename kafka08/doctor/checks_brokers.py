@@ -11,6 +11,7 @@ from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import BrokerFacts, Snapshot
 from kafka08.levels import Level
 from kafka08.listing import counted, some_of
+from kafka08.structs import host_port
 from kafka08.zk import paths
 
 CLOCK_MS_MAX: Final = 30_000
@@ -27,7 +28,7 @@ def name_of(broker: BrokerFacts) -> str:
     registration = broker.registration
     if registration is None or registration.host is None:
         return f"broker {broker.broker_id}"
-    return f"broker {broker.broker_id} ({registration.host}:{registration.port})"
+    return f"broker {broker.broker_id} ({host_port(registration.host, registration.port)})"
 
 
 def _is_settled(snapshot: Snapshot, broker: BrokerFacts) -> bool:
@@ -83,7 +84,7 @@ def _same_address(snapshot: Snapshot) -> Iterator[Found]:
             by_address[registration.host, registration.port].append(broker.broker_id)
     for (host, port), ids in by_address.items():
         if len(ids) > 1:
-            yield Found(f"{host}:{port}", f"brokers {', '.join(map(str, ids))} advertise it")
+            yield Found(host_port(host, port), f"brokers {', '.join(map(str, ids))} advertise it")
 
 
 def _left_behind(snapshot: Snapshot) -> Iterator[Found]:

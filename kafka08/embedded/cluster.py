@@ -43,7 +43,7 @@ from kafka08.errors import ConfigError, KafkaError
 from kafka08.levels import Level
 from kafka08.lifecycle import Startable, end_dropped, warn_unclosed
 from kafka08.listing import some_of
-from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition, host_port
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
@@ -152,7 +152,7 @@ class EmbeddedCluster(Startable):
     @property
     def bootstrap(self) -> str:
         """`host:port,host:port` of all brokers, for metadata.broker.list."""
-        return ",".join(f"{broker.host}:{broker.port}" for broker in self.brokers)
+        return ",".join(host_port(broker.host, broker.port) for broker in self.brokers)
 
     @property
     def processes(self) -> list[ManagedProcess]:
@@ -239,7 +239,7 @@ class EmbeddedCluster(Startable):
                 listen_port=listen_port,
                 host=host,
                 directory=self.data_dir / f"broker-{number}",
-                zookeeper_connect=f"{host}:{zookeeper_port}",
+                zookeeper_connect=host_port(host, zookeeper_port),
                 config=self._config,
                 guard=self._guard,
                 faults=self._faults_directory,

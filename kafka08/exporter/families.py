@@ -18,7 +18,7 @@ from kafka08.exporter.verdict import Verdict
 from kafka08.metrics import Family, Labels, Sample, gauge
 from kafka08.observe.lag import UNKNOWN, lag_between
 from kafka08.observe.snapshot import ClusterView
-from kafka08.structs import TopicPartition
+from kafka08.structs import TopicPartition, host_port
 
 GROUP: Final = "kafka_consumergroup"
 PARTITION: Final = "kafka_topic_partition"
@@ -31,7 +31,7 @@ def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
         "kafka_broker_info",
         "1 for each broker.",
         [
-            Sample("", {"id": str(b.id), "address": f"{b.host}:{b.port}"}, 1)
+            Sample("", {"id": str(b.id), "address": host_port(b.host, b.port)}, 1)
             for b in view.brokers.values()
         ],
     )

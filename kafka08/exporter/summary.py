@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kafka08.exporter.histories import Histories
 from kafka08.observe.lag import UNKNOWN, Lag
 from kafka08.observe.snapshot import ClusterView, Committed, PartitionState
-from kafka08.structs import NOT_REGISTERED, TopicPartition
+from kafka08.structs import NOT_REGISTERED, TopicPartition, host_port
 
 NEW = PartitionState(-1, (), (), 0, 0)
 """A partition before its first message."""
@@ -163,7 +163,7 @@ def _brokers(view: ClusterView, before: ClusterView | None) -> tuple[BrokerRow, 
     return tuple(
         BrokerRow(
             broker_id,
-            NOT_REGISTERED if broker is None else f"{broker.host}:{broker.port}",
+            NOT_REGISTERED if broker is None else host_port(broker.host, broker.port),
             broker_id == view.controller,
             leaders[broker_id],
             replicas[broker_id],

@@ -10,6 +10,7 @@ from typing import Final
 from kafka08.consumer.zookeeper.config import ConsumerConfig
 from kafka08.errors import ConfigError
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.structs import host_port
 
 SOURCE_DEFAULTS: Final[Mapping[str, str]] = {
     # A topic or partition that is new at the source is found a moment after its first messages.
@@ -83,6 +84,6 @@ def check_apart(source: Collection[Address], target: Collection[Address]) -> Non
     if shared:
         host, port = shared[0]
         raise ConfigError(
-            f"source and target are the same cluster: broker {host}:{port} is in both; a mirror "
-            "would copy its own copies without end"
+            f"source and target are the same cluster: broker {host_port(host, port)} is in both; "
+            "a mirror would copy its own copies without end"
         )

@@ -36,6 +36,7 @@ from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
+from kafka08.structs import host_port
 from kafka08.waiting import give_up_at, is_announced, waiting_for
 
 logger = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class Connection(Closeable):
     ) -> None:
         self.host = host
         self.port = port
-        self._server = f"broker {host}:{port}"
+        self._server = f"broker {host_port(host, port)}"
         self.timeout_ms = timeout_ms
         self._connect_timeout_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
         self._receive_buffer = receive_buffer
@@ -107,7 +108,7 @@ class Connection(Closeable):
         sign of its failure is that the broker closes the connection."""
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return host_port(self.host, self.port)
 
     def __repr__(self) -> str:
         state = "open" if self.is_open else "closed"

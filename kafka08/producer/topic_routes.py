@@ -23,7 +23,7 @@ from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.runtime import ClientRuntime
-from kafka08.structs import TopicPartition
+from kafka08.structs import TopicPartition, host_port
 from kafka08.topic_name import fault_of
 
 CLOSED_POLL_S: Final = 0.5
@@ -147,7 +147,7 @@ class TopicRoutes:
     def _no_response(self) -> str:
         if self._is_in_callback():
             return "a callback cannot wait for it; call partitions_for before"
-        asked = some_of([f"{host}:{port}" for host, port in self.metadata.addresses])
+        asked = some_of([host_port(host, port) for host, port in self.metadata.addresses])
         return f"no broker responded at {asked}; check bootstrap.servers, and that one runs there"
 
     def _update(self, cluster: ClusterMetadata, topics: Collection[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka08.admin import PartitionDescription, TopicDescription
 from kafka08.admin.brokers import brokers_of
+from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.structs import TopicPartition
 from kafka08.zk.nodes import BrokerRegistration
 
@@ -55,3 +56,10 @@ def test_a_broker_without_a_plaintext_listener_has_no_address() -> None:
     assert broker.address is None
     shown = broker.as_dict()
     assert (None, None, ["SSL://h:9093"]) == (shown["host"], shown["port"], shown["endpoints"])
+
+
+def test_an_address_is_shown_as_bootstrap_takes_it() -> None:
+    """An IPv6 address in brackets: `broker list` printed ::1:9092, which every option refuses."""
+    [broker] = brokers_of({1: BrokerRegistration("::1", 9092)}, None, [])
+    assert "[::1]:9092" == broker.address
+    assert [("::1", 9092)] == parse_bootstrap(broker.address)

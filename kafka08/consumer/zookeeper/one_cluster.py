@@ -14,6 +14,7 @@ from kafka08.consumer.zookeeper.zookeeper_brokers import MakeClient
 from kafka08.errors import ConfigError, NoBrokersAvailable
 from kafka08.listing import some_of
 from kafka08.runtime.transport import Address
+from kafka08.structs import host_port
 from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger(__name__)
@@ -54,4 +55,4 @@ def addresses_in_cluster(
 
 
 def _shown(addresses: Sequence[tuple[object, object]]) -> str:
-    return some_of([f"{host}:{port}" for host, port in addresses]) or "no broker"
+    return some_of([host_port(host, port) for host, port in addresses]) or "no broker"

@@ -31,7 +31,7 @@ from kafka08.producer.record import KeyedMessage
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.protocol.types import Buffer
-from kafka08.structs import Broker, TopicPartition
+from kafka08.structs import Broker, TopicPartition, host_port
 from kafka08.topic_name import fault_of
 
 logger = logging.getLogger(__name__)
@@ -320,7 +320,7 @@ class EventHandler:
 
 
 def name_of(broker: Broker) -> str:
-    return f"{broker.host}:{broker.port}"
+    return host_port(broker.host, broker.port)
 
 
 def failed(broker: Broker, batch: Batch, error: KafkaError) -> Failures:
