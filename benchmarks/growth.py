@@ -30,6 +30,8 @@ from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.structs import TopicPartition
 
 ROWS: Final = 20_000
+ROWS_EACH: Final = 20
+"""Rows of a partition: each is a batch of so many, whatever the number of partitions."""
 IDLE_S: Final = 3.0
 SETTLE_S: Final = 1.0
 LEADERS_S: Final = 300
@@ -102,19 +104,22 @@ def new_topics(servers: str, topics: int) -> float:
     return waited / topics * 1e3
 
 
-def columns(servers: str, partitions: int) -> float:
+def columns(servers: str, partitions: int, rows_each: int = ROWS_EACH) -> float:
     """Microseconds a row of `send_columns`, with a column of partitions."""
     import pyarrow
 
-    numbers = [n * 7919 % partitions for n in range(ROWS)]
-    rows = pyarrow.record_batch({"value": [b"x" * 10] * ROWS, "partition": numbers})
+    count = rows_each * partitions
+    numbers = [n * 7919 % partitions for n in range(count)]
+    rows = pyarrow.record_batch({"value": [b"x" * 10] * count, "partition": numbers})
+    calls = max(1, ROWS // count)
     with KafkaProducer(bootstrap_servers=servers, buffer_memory=1 << 28) as producer:
         producer.partitions_for(topic_of(partitions))
         began = time.thread_time()
-        producer.send_columns(topic_of(partitions), rows)
+        for _ in range(calls):
+            producer.send_columns(topic_of(partitions), rows)
         spent = time.thread_time() - began
         producer.flush()
-    return spent / ROWS * 1e6
+    return spent / calls / count * 1e6
 
 
 def chosen_partition(servers: str, partitions: int) -> float:
