@@ -1,4 +1,5 @@
-"""The changes that the console can make: verbs of AdminClient, from JSON that a browser sent."""
+"""The changes that the console can make: verbs of AdminClient, and the reset of a group's offsets,
+from JSON that a browser sent."""
 
 from __future__ import annotations
 
@@ -6,9 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafka08.admin import AdminClient
+from kafka08.admin.connections import Connections
+from kafka08.admin.group_offsets import GroupOffsets
+from kafka08.admin.offset_changes import Target
 from kafka08.assignment import PARTITIONS_MAX, REPLICAS_MAX
+from kafka08.config import LONG_MAX
 from kafka08.errors import AdminError
-from kafka08.listing import counted
+from kafka08.listing import counted, some_of
+from kafka08.runtime import ClientRuntime
 
 OVERRIDES_MAX: Final = 100
 TEXT_MAX: Final = 10_000
@@ -16,16 +22,22 @@ TEXT_MAX: Final = 10_000
 Wanted = Mapping[str, Any]
 
 
-def change(admin: AdminClient, wanted: Wanted) -> str:
+def change(zookeeper: str, wanted: Wanted, runtime: ClientRuntime) -> str:
     """Make the change, or only check it with `dry_run`. Returns a sentence about what was done.
-    AdminError or ConfigError, without any change, if it is impossible or malformed."""
-    verb = VERBS.get(text_of(wanted, "verb"))
-    if verb is None:
-        raise AdminError(f"There is no change of this name; there are: {', '.join(VERBS)}")
+    KafkaError, without any change, if it is impossible or malformed."""
+    name = text_of(wanted, "verb")
+    if name != RESET and name not in VERBS:
+        raise AdminError(
+            f"There is no change of this name; there are: {', '.join((*VERBS, RESET))}"
+        )
     dry_run = wanted.get("dry_run")
     if not isinstance(dry_run, bool):
         raise AdminError("dry_run must be true or false")
-    return verb(admin, wanted, dry_run)
+    if name == RESET:
+        with Connections(zookeeper, is_patient=False, runtime=runtime) as connections:
+            return _reset(connections, wanted, dry_run)
+    with AdminClient(zookeeper, runtime=runtime) as admin:
+        return VERBS[name](admin, wanted, dry_run)
 
 
 def _create(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
@@ -80,6 +92,34 @@ def _elect(admin: AdminClient, _: Wanted, dry_run: bool) -> str:
     return f"{would} the controller to elect the preferred leaders of {count}."
 
 
+def _reset(connections: Connections, wanted: Wanted, dry_run: bool) -> str:
+    """Set the offsets of a group without members; of one topic, or of all that it reads."""
+    group, to = text_of(wanted, "group"), text_of(wanted, "to")
+    if to not in TARGETS:
+        raise AdminError(f"to must be one of {', '.join(TARGETS)}")
+    number = 0
+    if to in {Target.OFFSET.value, Target.TIMESTAMP.value}:
+        number = number_of(wanted, "number", LONG_MAX, least=0)
+    topic = wanted.get("topic", "")
+    topics = [text_of(wanted, "topic")] if topic else []
+    of_group = GroupOffsets(connections, group)
+    plan = of_group.plan_reset(Target(to), number, topics)
+    if plan.refusals:
+        raise AdminError(f"The offsets of {group} cannot be set: {'; '.join(plan.refusals)}")
+    moved = [tp for tp in plan.offsets if tp not in plan.untimed]
+    partitions = some_of(sorted(moved)) if moved else "no partition"
+    where = of_group.stores(plan).value.replace("dual", "ZooKeeper and Kafka")
+    untimed = (
+        f" {some_of(plan.untimed)} to the log's end, for want of times." if plan.untimed else ""
+    )
+    if not dry_run:
+        of_group.carry_out(plan)
+    does = "Would set" if dry_run else "Set"
+    return f"{does} the offsets of {group} in {where}: {partitions}.{untimed}"
+
+
+RESET: Final = "reset_offsets"
+TARGETS: Final = ("earliest", "latest", "timestamp", "offset")
 VERBS: Final[Mapping[str, Callable[[AdminClient, Wanted, bool], str]]] = {
     "create_topic": _create,
     "add_partitions": _add_partitions,
@@ -96,10 +136,10 @@ def text_of(wanted: Wanted, key: str) -> str:
     return value
 
 
-def number_of(wanted: Wanted, key: str, most: int) -> int:
+def number_of(wanted: Wanted, key: str, most: int, least: int = 1) -> int:
     value = wanted.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise AdminError(f"{key} must be a number from 1 to {most}")
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise AdminError(f"{key} must be a number from {least} to {most}")
     return value
 
 

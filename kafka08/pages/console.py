@@ -14,7 +14,6 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
-from kafka08.admin import AdminClient
 from kafka08.client import ClusterClient
 from kafka08.errors import KafkaError, NoBrokersAvailable
 from kafka08.pages.changes import change
@@ -142,7 +141,7 @@ class Console:
         return group_details(self._live, wanted(query, "name"))
 
     def _topic(self, query: Query) -> Any:
-        return topic_details(self._live.zookeeper, wanted(query, "name"), self._live.runtime)
+        return topic_details(self._live, wanted(query, "name"))
 
     def _doctor(self, _: Query) -> Any:
         return doctor_details(self._live.zookeeper, self._live.runtime)
@@ -168,9 +167,7 @@ class Console:
             cluster.close()
 
     def _change(self, environ: Mapping[str, Any]) -> Any:
-        asked = body_of(environ)
-        with AdminClient(self._live.zookeeper, runtime=self._live.runtime) as admin:
-            says = change(admin, asked)
+        says = change(self._live.zookeeper, body_of(environ), self._live.runtime)
         logger.warning("Change from %s: %s", environ.get("REMOTE_ADDR"), says)
         return {"says": says}
 

@@ -13,17 +13,38 @@ from kafka08.admin import AdminClient
 from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 from kafka08.groups import GroupReader
 from kafka08.groups.views import ShownGroup, shown
+from kafka08.observe.snapshot import ClusterView
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
 from kafka08.runtime import ClientRuntime
 
 
-def topic_details(zookeeper: str, name: str, runtime: ClientRuntime) -> dict[str, Any]:
-    """The topic's partitions, overrides, and whether it is marked for deletion. AdminError for an
-    unknown topic."""
-    with AdminClient(zookeeper, is_patient=False, runtime=runtime) as admin:
+def topic_details(live: Live, name: str) -> dict[str, Any]:
+    """The topic's partitions, overrides, whether it is marked for deletion, and the groups that
+    read it. AdminError for an unknown topic."""
+    with AdminClient(live.zookeeper, is_patient=False, runtime=live.runtime) as admin:
         [topic] = admin.describe_topics([name])
-    return topic.as_dict()
+    view = live.view
+    return topic.as_dict() | {"groups": [] if view is None else readers_of(view, name)}
+
+
+def readers_of(view: ClusterView, topic: str) -> list[dict[str, Any]]:
+    """The groups that read a topic, each with its lag there: None if it is unknown everywhere."""
+    partitions = [tp for tp in view.partitions if tp.topic == topic]
+    found = []
+    for name, group in view.groups.items():
+        lags = [view.lags[name][tp] for tp in partitions if tp in view.lags[name]]
+        if lags:
+            known = [lag.messages for lag in lags if lag.messages is not None]
+            found.append(
+                {
+                    "group": name,
+                    "members": group.members,
+                    "lag": sum(known) if known else None,
+                    "is_exact": all(lag.is_exact for lag in lags),
+                }
+            )
+    return found
 
 
 def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:

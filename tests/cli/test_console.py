@@ -116,7 +116,30 @@ def test_messages_are_found_and_shown_as_text(
     wholes = page.evaluate("[...document.querySelectorAll('pre')].map(one => one.textContent)")
     assert ["a", "one", "b", "two", HOSTILE, "a"] == wholes
     assert 0 == page.evaluate("document.querySelectorAll('main script, main img').length")
-    assert f"Messages of {topic} – Kafka console" == page.evaluate("document.title")
+    assert f"Messages of {topic} – {served.state()['connect']}" == page.evaluate("document.title")
+    assert [] == page.errors
+
+
+def test_what_is_shown_can_be_saved(
+    kafka08: Commands, inspect: Inspector, served: Served, chromium: Chromium
+) -> None:
+    """The lines are those of `consume --format json`, also of bytes that are no text."""
+    topic = inspect.create_topic("saved")
+    fill(kafka08, topic, (b"a", "ä\n".encode()), (None, b"\xff"), (None, None))
+    served.state()
+    page = chromium.open(f"{served.address}/#/messages/{topic}")
+    page.until_shown("Save these as JSON lines")
+    page.evaluate(
+        "parts.real = URL.createObjectURL; URL.createObjectURL = blob => {"
+        " blob.text().then(text => { window.saved = text; }); return parts.real.call(URL, blob); };"
+        "[...document.querySelectorAll('button')].find(one => /Save/.test(one.textContent)).click()"
+    )
+    until(lambda: page.evaluate("window.saved"))
+    read = ("--partition", 0, "--format", "json", "--no-wait-at-logend")
+    printed = kafka08("consume", topic, *read).out.splitlines()
+    assert [json.loads(line) for line in printed] == [
+        json.loads(line) for line in page.evaluate("window.saved").splitlines()
+    ]
     assert [] == page.errors
 
 
@@ -172,6 +195,28 @@ def test_a_change_is_made_from_the_page(
     page.until_shown("Created topic from-page with 1 partition.")
     assert "from-page" in inspect.store.topics()
     assert [] == page.errors
+
+
+def test_the_offsets_of_a_group_are_set(
+    kafka08: Commands, inspect: Inspector, served: Served
+) -> None:
+    """Checked first, as any change; refused with the reason for what cannot be, and for a group
+    with members."""
+    topic = inspect.create_topic("rewound")
+    fill(kafka08, topic, *[(None, b"v")] * 5)
+    kafka08("consume", topic, "--group", "rewinders", "--from-beginning", "--max-messages", 5)
+    token = served.state()["page_token"]
+    wanted = {"verb": "reset_offsets", "group": "rewinders", "to": "offset", "topic": topic}
+    checked = served.post(token, **wanted, number=2, dry_run=True)["says"]
+    assert "Would set the offsets of rewinders in zookeeper: [rewound,0]." == checked
+    assert {0: 5} == inspect.committed("rewinders")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        served.post(token, **wanted, number=9, dry_run=False)
+    with refused.value:
+        assert "out of the range 0 to 5" in json.load(refused.value)["error"]
+    served.post(token, **wanted, number=2, dry_run=False)
+    assert {0: 2} == inspect.committed("rewinders")
+    until(lambda: served.get("/api/topic", name=topic)["groups"])
 
 
 def test_a_group_is_shown_with_owners(kafka08: Commands, served: Served) -> None:

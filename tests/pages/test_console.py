@@ -156,7 +156,7 @@ def test_the_page_follows_the_cluster(chromium: Chromium) -> None:
     page.evaluate("window.isTheSame = true")
     live.look()
     page.until_shown(HOSTILE)
-    assert "Overview – Kafka console" == page.evaluate("document.title")
+    assert "Overview – localhost:2181" == page.evaluate("document.title")
     assert 0 == page.evaluate("document.querySelectorAll('main script, main img').length")
     live.look()
     page.until_shown("ZooKeeper has not responded since")
@@ -188,7 +188,7 @@ def test_the_page_is_usable_by_keyboard(chromium: Chromium) -> None:
     page.tab_to("at.textContent === 't11'")
     page.press("Enter")
     page.until_shown("log end")
-    assert "t11 – Kafka console" == page.evaluate("document.title")
+    assert "t11 – localhost:2181" == page.evaluate("document.title")
 
 
 def test_the_page_fits_a_phone_in_the_dark(chromium: Chromium) -> None:

@@ -10,10 +10,11 @@ from kafka08.exporter import Watch
 from kafka08.groups import GroupReader
 from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.observe.snapshot import ClusterView, GroupState
-from kafka08.pages.details import group_details
+from kafka08.pages.details import group_details, readers_of
 from kafka08.pages.live import Live
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker
+from tests.pages.clusters import view
 
 
 class CoordinatorOnly(GroupReader):
@@ -40,3 +41,11 @@ def test_a_group_whose_name_no_znode_can_have_has_a_page(
     live = Live("localhost:2181", Watch("localhost:2181"), THREADS)
     details: dict[str, Any] = group_details(live, name)
     assert [("coordinator", "Empty")] == [(k["kind"], k["state"]) for k in details["kinds"]]
+
+
+def test_a_topic_names_the_groups_that_read_it() -> None:
+    """Each with its lag in this topic alone."""
+    seen = view(2, partitions=3)
+    one = {"group": "readers", "members": 1, "lag": 30, "is_exact": True}
+    assert [one] == readers_of(seen, "t0")
+    assert [] == readers_of(seen, "t1")

@@ -53,5 +53,17 @@ const changes = (() => {
       form("Delete the topic", [], () => ({ verb: "delete_topic", topic }), post, { confirm: topic, done }),
     ];
   }
-  return { ofCluster, ofTopic };
+  function ofGroup(group, post, done) {
+    const to = node("select", {}, [["earliest", "the first message"], ["latest", "the log's end"], ["timestamp", "a time"], ["offset", "an offset"]].map(([value, text]) => node("option", { value }, text)));
+    const topic = node("input", { autocomplete: "off", placeholder: "all that it reads" });
+    const offset = node("input", { class: "narrow", inputmode: "numeric", pattern: "[0-9]*", value: "0" }), time = node("input", { type: "datetime-local", step: 1 });
+    const [offsetField, timeField] = [labelled("offset", offset), labelled("local time", time)];
+    const adapt = () => { offsetField.hidden = to.value !== "offset"; timeField.hidden = to.value !== "timestamp"; };
+    to.addEventListener("change", adapt);
+    adapt();
+    const number = () => to.value === "offset" ? +offset.value : to.value === "timestamp" ? new Date(time.value).getTime() || 0 : 0;
+    return [form("Set its offsets", [labelled("to", to), offsetField, timeField, labelled("topic", topic)],
+      () => ({ verb: "reset_offsets", group, to: to.value, number: number(), topic: topic.value }), post, { confirm: group, done })];
+  }
+  return { ofCluster, ofTopic, ofGroup };
 })();

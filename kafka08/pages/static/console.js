@@ -61,9 +61,17 @@
       { name: "log end", number: true, value: row => row[5], cell: row => parts.whole(row[5]) },
       { name: "messages", number: true, value: row => row[5] - row[4], cell: row => row[5] === null || row[4] === null ? "–" : parts.whole(row[5] - row[4]) },
     ], { label: `partitions of ${name}`, empty: "It has no partitions." });
+    const verdicts = () => new Map((state.overview?.groups || []).map(row => [row.group, row.verdict]));
+    const readers = new parts.Table([
+      { name: "group", wide: true, value: row => row.group, cell: row => link("group", row.group) },
+      { name: "members", number: true, value: row => row.members, cell: row => parts.whole(row.members) },
+      { name: "lag here", number: true, value: row => row.lag, cell: row => (row.lag !== null && !row.is_exact ? "at least " : "") + parts.whole(row.lag) },
+      { name: "verdict", value: row => verdicts().get(row.group), cell: row => verdicts().has(row.group) ? parts.verdict(verdicts().get(row.group)) : "" },
+    ], { label: `groups that read ${name}`, empty: "No group has read it." });
     const load = async () => {
       try {
         const found = await ask("/api/topic", { name });
+        readers.update(found.groups);
         const config = Object.entries(found.config).map(([key, value]) => node("div", {}, node("code", {}, `${key}=${value}`)));
         fill(about, node("dl", { class: "facts" }, node("dt", {}, "overrides"), node("dd", {}, config.length ? config : "none")),
           found.marked_for_deletion ? node("p", { class: "bad" }, "It is marked for deletion.") : null);
@@ -71,7 +79,7 @@
     };
     load();
     const count = state.overview?.partitions[name]?.length ?? 0;
-    return { title: name, place: node("div", {}, node("h2", {}, name), gone, node("p", {}, node("a", { href: `#/messages/${encodeURIComponent(name)}` }, "Messages")), about, table.place,
+    return { title: name, place: node("div", {}, node("h2", {}, name), gone, node("p", {}, node("a", { href: `#/messages/${encodeURIComponent(name)}` }, "Messages")), about, table.place, section("Groups", readers.place),
       state.allows_changes ? section("Changes", changes.ofTopic(name, count, post, load)) : null), update(data) {
       alive = new Set(data.brokers.filter(row => row.is_alive).map(row => row.broker));
       gone.textContent = data.partitions[name] ? "" : "There is no such topic.";
@@ -90,7 +98,8 @@
       } catch (error) { fill(kinds, failed(error)); }
     }
     load();
-    return { title: name, place: node("div", {}, node("h2", {}, name), chart, kinds, again), update(data) {
+    return { title: name, place: node("div", {}, node("h2", {}, name), chart, kinds, again,
+      state.allows_changes ? section("Changes", changes.ofGroup(name, post, load)) : null), update(data) {
       const points = data.trends.lags[name], row = data.groups.find(one => one.group === name);
       fill(chart, points ? parts.chartOf(points, "lag", row ? parts.verdict(row.verdict) : "", `lag of ${name}`) : null);
     } };
@@ -153,7 +162,7 @@
     fill($("places"), PLACES.map(([where, text]) => node("a", { href: `#/${where}`, "aria-current": where === current ? "page" : null }, text)));
     const isFirst = view === null;
     view = PAGES[place](name);
-    document.title = `${view.title} – Kafka console`;
+    document.title = `${view.title} – ${state.connect}`;
     fill($("page"), view.place);
     if (!isFirst) { $("page").focus({ preventScroll: true }); scrollTo(0, 0); }
     show();

@@ -62,6 +62,23 @@ const messages = (() => {
     return node("li", {}, opened);
   }
 
+  // A message as `kafka08 consume --format json` prints it, for `kafka08 produce --format json`. What is shown only
+  // in part is said to be.
+  function jsonLine(topic, message) {
+    const both = [message.key, message.value], texts = both.map(part => part && utf8(bytesOf(part), false));
+    const isText = both.every((part, index) => part === null || texts[index] !== null);
+    const [key, value] = both.map((part, index) => part && (isText ? texts[index] : part.data));
+    const cut = both.some(part => part && part.size > bytesOf(part).length);
+    return `${JSON.stringify({ topic, partition: message.partition, offset: message.offset,
+      ...(message.time_ms === null ? {} : { timestamp: message.time_ms }), key, value,
+      ...(isText ? {} : { encoding: "base64" }), ...(cut ? { cut: true } : {}) })}\n`;
+  }
+  function download(name, text) {
+    const url = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
+    node("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }
+
   const head = () => node("li", { class: "head" }, ["partition : offset", "time", "key", "value"].map(text => node("span", {}, text)));
 
   // The page. `ask(path, query)` gives the JSON, or throws an Error with what to tell.
@@ -79,6 +96,7 @@ const messages = (() => {
     const form = choice("form", [["auto", "auto"], ["json", "json"], ["utf-8", "utf-8"], ["hex", "hex"]]);
     const list = node("ol", { class: "messages", "aria-label": `messages of ${topic}` }), told = node("p", { class: "dim", role: "status" });
     const more = node("button", { type: "button", hidden: true }, "Go on from there");
+    const save = node("button", { type: "button", hidden: true, onclick: () => download(`${topic}.jsonl`, found.map(message => jsonLine(topic, message)).join("")) }, "Save these as JSON lines");
     let found = [], next = null;
     const adapt = () => { offsetField.hidden = start.value !== "offset"; timeField.hidden = start.value !== "time"; };
     const wanted = () => form.value;
@@ -101,6 +119,7 @@ const messages = (() => {
           response.is_cut ? "it stopped after 5 s or 64 MiB: go on from there" : ended ? "the end of the log is reached" : "there are more", ...faults].join("; ") + ".";
         if (faults.length) told.className = "bad";
         more.hidden = !Object.keys(next).length;
+        save.hidden = !found.length;
       } catch (error) { told.textContent = error.message; told.className = "bad"; }
     }
     const begin = () => {
@@ -113,7 +132,7 @@ const messages = (() => {
       field("text", "text in key or value", text), field("limit", "at most", limit), field("form", "shown as", form), node("button", {}, "Read"));
     adapt();
     begin();
-    return node("div", {}, asked, told, list, more);
+    return node("div", {}, asked, told, list, more, save);
   }
-  return { page, shown };
+  return { page, shown, jsonLine };
 })();

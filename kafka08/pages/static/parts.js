@@ -39,7 +39,8 @@ const parts = (() => {
   const two = number => String(number).padStart(2, "0");
   const day = time => { const d = new Date(time); return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`; };
   const clock = time => { const d = new Date(time); return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`; };
-  const moment = time => `${day(time)} ${clock(time)}`;
+  const LAST_MOMENT = 8.64e15; // of a Date; a producer may give a message any time
+  const moment = time => Math.abs(time) > LAST_MOMENT ? `${whole(time)} ms` : `${day(time)} ${clock(time)}`;
   const counted = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
   function short(value) {
     for (const [unit, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]])
