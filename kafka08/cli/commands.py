@@ -16,8 +16,7 @@ LEVEL: Final = "kafka08.log_level"
 HINTS: Final = {
     "--topic": "the topic is a word of its own, as in 'kafka08 topic describe TOPIC'.",
     "--new-consumer": "a group with a coordinator is joined with --bootstrap alone.",
-    "--port": "'up' takes 2181 and 9092, or free ports if they are taken ('kafka08 status'); a "
-    "single broker has --override port=N.",
+    "--port": "a broker has --override port=N, or listeners in its configuration.",
 }
 """Options of other tools, or that one would expect, and what does their work here."""
 

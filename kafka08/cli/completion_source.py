@@ -23,7 +23,7 @@ Source = Callable[[click.Context], Callable[[], Values]]
 """Imports what it needs, then returns the question to the cluster, which alone has a time limit: on
 a busy machine the imports take longer than that."""
 
-TIMEOUT_S: Final = 1.5
+TIMEOUT_S: Final = 0.5
 """A shell waits for the values: those of a cluster that takes longer are not offered."""
 PLAIN: Final = re.compile(r"[\w.:=@%+/][\w.:=@%+/-]*", re.ASCII)
 """What a shell reads as one word as it stands, and no command as an option. The shell gets a value

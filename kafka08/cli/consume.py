@@ -127,6 +127,12 @@ def stopped_at_start() -> Iterator[None]:
     metavar="N|@TIME|end",
     help="With --partition: stop before this offset, this time, or the current log end.",
 )
+@click.option(
+    "--last",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Print the last N messages of each partition (or of --partition) and end. Joins no group.",
+)
 @click.option("--no-wait-at-logend", is_flag=True, help="With --partition: stop at the log end.")
 @config_options
 @client_bootstrap_option
@@ -150,6 +156,7 @@ def consume(
     skip_message_on_error: bool,
     partition: int | None,
     offset: str,
+    last: int | None,
     no_wait_at_logend: bool,
     **_: object,
 ) -> None:
@@ -161,20 +168,26 @@ def consume(
     With --bootstrap instead of --zookeeper it joins a group with a coordinator, which needs brokers
     from 0.9 on; from 0.10 on messages have timestamps.
 
-    With --partition it reads one partition of TOPIC from an offset on. It joins no group, commits
-    nothing, and follows the partition's leader when that moves.
+    With --partition it reads one partition of TOPIC from an offset on, with --last the newest
+    messages of each. It joins no group, commits nothing, and follows leaders when they move.
     """
     stopping = StopRequest()
     render = render_of("json" if as_json else form, key=print_key, timestamp=print_timestamp)
     context = click.get_current_context()
     polls = is_polling(context)
-    check_mode(context, by_partition=partition is not None, polls=polls)
+    check_mode(context, polls=polls)
     source = read_source(topic, whitelist, blacklist)
     printing = Printing(render, max_messages, skip_message_on_error, stopping)
+    needs_times = print_timestamp or "%T" in form or offset.startswith("@")
+    if last is not None:
+        from kafka08.cli.consume_partition import consume_last
+
+        assert topic is not None, "check_mode"
+        consume_last(topic, partition, last, printing, timestamps=polls and needs_times)
+        return
     if partition is not None:
         assert topic is not None, "check_mode"
         tp = TopicPartition(topic, partition)
-        needs_times = print_timestamp or "%T" in form or offset.startswith("@")
         if polls and (needs_times or until is not None):
             from kafka08.cli.consume_polling import consume_range
 
@@ -227,10 +240,12 @@ def is_polling(context: click.Context) -> bool:
     return context.params["zookeeper"] is None and "zookeeper.connect" not in configured
 
 
-def check_mode(context: click.Context, *, by_partition: bool, polls: bool) -> None:
-    """UsageError for options that cannot be combined: of a group, and of one partition."""
+def check_mode(context: click.Context, *, polls: bool) -> None:
+    """UsageError for options that cannot be combined: of a group, of one partition, and --last."""
     of_group = ("whitelist", "blacklist", "group", "from_beginning", "threads", "assignor")
     of_partition = ("offset", "no_wait_at_logend", "until")
+    by_partition = context.params["partition"] is not None
+    by_last = context.params["last"] is not None
     offset = context.params["offset"]
     if not polls:
         for name, is_given in (
@@ -250,13 +265,14 @@ def check_mode(context: click.Context, *, by_partition: bool, polls: bool) -> No
         raise click.UsageError(
             "--threads needs --zookeeper; start several members instead", context
         )
-    for name in of_group if by_partition else of_partition:
+    mode = "--last" if by_last else "--partition"
+    how = "cannot be used with" if by_last or by_partition else "needs"
+    refused = of_group if by_partition else of_partition
+    for name in (*of_group, *of_partition) if by_last else refused:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = f"--{name.replace('_', '-')}"
-            how = "cannot be used with" if by_partition else "needs"
-            raise click.UsageError(f"{option} {how} --partition", context)
-    if by_partition and context.params["topic"] is None:
-        raise click.UsageError("--partition needs a TOPIC", context)
+            raise click.UsageError(f"--{name.replace('_', '-')} {how} {mode}", context)
+    if (by_last or by_partition) and context.params["topic"] is None:
+        raise click.UsageError(f"{mode} needs a TOPIC", context)
 
 
 def read_source(

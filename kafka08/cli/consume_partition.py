@@ -16,7 +16,7 @@ from kafka08.cli.message_output import check_reader, output_descriptor, write_al
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.printing import Printing
-from kafka08.cli.signals import Stopped
+from kafka08.cli.signals import Stopped, StopRequest
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -56,26 +56,11 @@ def consume_partition(
 ) -> None:
     """Print the messages of `tp` from `wanted` on, until stopped. The brokers come from the running
     command's other options."""
-    from kafka08.client import ClusterClient
-    from kafka08.consumer.partition_reader import PartitionReader
-
     config = fetch_config()
-    with printing.stopping.waiting():
-        addresses = cluster_addresses(config.zookeeper_connect)
-    timeout_ms = config.socket_timeout_ms
-    with closing(
-        ClusterClient(addresses, client_id=config.client_id, timeout_ms=timeout_ms)
-    ) as cluster:
+    with closing(connected(config, printing.stopping)) as cluster:
         with printing.stopping.waiting():
             start = find_start(cluster, tp, wanted)
-        reader = PartitionReader(
-            cluster,
-            tp,
-            start,
-            fetch_bytes=config.fetch_message_max_bytes,
-            wait_ms=config.fetch_wait_max_ms,
-            is_stopping=printing.stopping.is_set,
-        )
+        reader = reader_of(cluster, tp, start, config, printing.stopping)
         printer = PartitionPrinter(output_descriptor(), printing)
         try:
             printer.run(reader, stop_at_end=stop_at_end, idle_limit_ms=config.consumer_timeout_ms)
@@ -86,6 +71,76 @@ def consume_partition(
                 f"Consumed {counted(printer.count, 'message')}; "
                 f"the next offset is {printer.next_offset}",
             )
+
+
+def consume_last(
+    topic: str, number: int | None, last: int, printing: Printing, *, timestamps: bool
+) -> None:
+    """Print the last messages of each partition of `topic`, or of partition `number`, one partition
+    after another: at most `last` of each. `timestamps`: with those of the messages."""
+    from kafka08.client.log_offsets import log_ends, log_starts
+
+    config = fetch_config()
+    count = 0
+    with closing(connected(config, printing.stopping, negotiates=timestamps)) as cluster:
+        with printing.stopping.waiting():
+            partitions = partitions_of(cluster, topic, number)
+            starts, ends = log_starts(cluster, partitions), log_ends(cluster, partitions)
+        try:
+            for tp in partitions:
+                start = max(starts[tp], ends[tp] - last)
+                most = last if printing.max_messages is None else printing.max_messages - count
+                if start == ends[tp] or most == 0 or printing.stopping.is_set():
+                    continue
+                reader = reader_of(
+                    cluster, tp, start, config, printing.stopping, timestamps=timestamps
+                )
+                few = printing._replace(max_messages=min(last, most))
+                printer = PartitionPrinter(output_descriptor(), few)
+                try:
+                    printer.run(reader, stop_at_end=True, idle_limit_ms=config.consumer_timeout_ms)
+                finally:
+                    count += printer.count
+        finally:
+            say(f"Consumed {counted(count, 'message')} of {counted(len(partitions), 'partition')}")
+
+
+def connected(
+    config: ConsumerConfig, stopping: StopRequest, *, negotiates: bool = False
+) -> ClusterClient:
+    """A client of the brokers of the running command's options."""
+    from kafka08.client import ClusterClient
+
+    with stopping.waiting():
+        addresses = cluster_addresses(config.zookeeper_connect)
+    return ClusterClient(
+        addresses,
+        client_id=config.client_id,
+        timeout_ms=config.socket_timeout_ms,
+        negotiates=negotiates,
+    )
+
+
+def reader_of(
+    cluster: ClusterClient,
+    tp: TopicPartition,
+    start: int,
+    config: ConsumerConfig,
+    stopping: StopRequest,
+    *,
+    timestamps: bool = False,
+) -> PartitionReader:
+    from kafka08.consumer.partition_reader import PartitionReader
+
+    return PartitionReader(
+        cluster,
+        tp,
+        start,
+        fetch_bytes=config.fetch_message_max_bytes,
+        wait_ms=config.fetch_wait_max_ms,
+        is_stopping=stopping.is_set,
+        timestamps=timestamps,
+    )
 
 
 def how_to_skip(error: InvalidMessage) -> str:
@@ -116,17 +171,28 @@ def find_start(
     request does not create. `instead`: what to give if no message has a time."""
     from kafka08.client.log_offsets import log_ends, log_starts, offsets_at
 
-    metadata = cluster.refresh()
-    check_topic_exists(tp.topic, metadata.topics)
-    numbers = [info.partition for info in metadata.partitions(tp.topic)]
-    if tp.partition not in numbers:
-        raise UnknownTopicOrPartition(f"{tp}: the topic has {counted(len(numbers), 'partition')}")
+    partitions_of(cluster, *tp)
     if wanted.startswith("@"):
         offsets, untimed = offsets_at(cluster, [tp], parse_ms(wanted.removeprefix("@")))
         if untimed:
             say(f"Warning: {no_times(tp)}. Give {instead} or a number instead")
         return offsets[tp]
     return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])
+
+
+def partitions_of(cluster: ClusterClient, topic: str, number: int | None) -> list[TopicPartition]:
+    """Those of `topic`, or the one of this number. UnknownTopicOrPartition; the request does not
+    create the topic."""
+    metadata = cluster.refresh()
+    check_topic_exists(topic, metadata.topics)
+    numbers = [info.partition for info in metadata.partitions(topic)]
+    if number is None:
+        return [TopicPartition(topic, n) for n in sorted(numbers)]
+    if number not in numbers:
+        raise UnknownTopicOrPartition(
+            f"{TopicPartition(topic, number)}: the topic has {counted(len(numbers), 'partition')}"
+        )
+    return [TopicPartition(topic, number)]
 
 
 class PartitionPrinter:

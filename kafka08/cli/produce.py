@@ -37,10 +37,12 @@ from kafka08.errors import (
     RequestTimeout,
 )
 from kafka08.listing import counted
+from kafka08.nearest import did_you_mean
 from kafka08.producer.record import ProducerRecord
 from kafka08.rate_limiter import RateLimiter
 
 if TYPE_CHECKING:
+    from kafka08.client import ClusterClient
     from kafka08.producer import KafkaProducer, KeyedMessage, Producer
 
 SLICES_PER_SECOND: Final = 20
@@ -176,6 +178,9 @@ def send_lines(
             lines = next(batches, None)
         if lines is None:
             break
+        if not sender.taken:
+            with stop.waiting():
+                say_if_absent(sender)
         while lines:
             some = limiter.slice_of(len(lines))
             with stop.waiting():
@@ -186,7 +191,7 @@ def send_lines(
             del lines[:some]
     if not sender.taken:
         with stop.waiting():
-            await_broker(sender.bootstrap)
+            await_broker(sender)
 
 
 def stopped_early() -> LinesNotSent:
@@ -194,12 +199,26 @@ def stopped_early() -> LinesNotSent:
     return LinesNotSent("stopped by a signal before the end of the input")
 
 
-def await_broker(bootstrap: list[tuple[str, int]]) -> None:
-    """NoBrokersAvailable if none of them responds: with an empty input no request would tell."""
-    from kafka08.client import ClusterClient
-
-    with closing(ClusterClient(bootstrap)) as client:
+def await_broker(sender: LineSender | RecordSender) -> None:
+    """NoBrokersAvailable if none responds: with an empty input no request would tell."""
+    with closing(sender.connect()) as client:
         client.refresh()
+
+
+def say_if_absent(sender: LineSender | RecordSender) -> None:
+    """Say that there is no topic of this name, which is maybe mistyped: brokers create it."""
+    from kafka08.client.cluster import PROBE_S
+
+    with closing(sender.connect()) as client:
+        # Nothing about brokers that do not respond: the producer says it, once.
+        if not set(sender.bootstrap) - client.find_silent(PROBE_S).keys():
+            return
+        topics = client.refresh().topics
+    if sender.topic not in topics:
+        say(
+            f"Topic {sender.topic} does not exist: the brokers create it, unless "
+            f"auto.create.topics.enable is off{did_you_mean(sender.topic, topics)}"
+        )
 
 
 def chooses_old_producer() -> bool:
@@ -277,12 +296,17 @@ class LineSender:
         self, producer: Producer, topic: str, splitter: KeySplitter, stop: StopRequest
     ) -> None:
         self.count = 0
+        self.topic = topic
         self.bootstrap = producer.config.bootstrap
         self._producer = producer
-        self._topic = topic
         self._splitter = splitter
         self._stop = stop
         self.taken = 0
+
+    def connect(self) -> ClusterClient:
+        from kafka08.client import ClusterClient
+
+        return ClusterClient(self.bootstrap)
 
     def send(self, lines: list[bytes]) -> None:
         """LinesNotSent, with line numbers of the input, if some were not acknowledged or cannot be
@@ -293,7 +317,7 @@ class LineSender:
         first = self.taken + 1
         self.taken += len(lines)
         pairs, bad = self._splitter.split_up_to_error(lines)
-        self._send_messages(first, [KeyedMessage(self._topic, value, key) for key, value in pairs])
+        self._send_messages(first, [KeyedMessage(self.topic, value, key) for key, value in pairs])
         if bad is not None:
             raise LinesNotSent(f"line {first + len(pairs)}: {bad}") from bad
 
@@ -371,13 +395,18 @@ class RecordSender:
         stop: StopRequest,
     ) -> None:
         self.count = 0
+        self.topic = topic
         self.bootstrap = producer.config.bootstrap
         self._producer = producer
-        self._topic = topic
         self._splitter = splitter
         self._is_json = form == "json"
         self._stop = stop
         self.taken = 0
+
+    def connect(self) -> ClusterClient:
+        from kafka08.client import ClusterClient
+
+        return ClusterClient(self.bootstrap, security=self._producer.config.security)
 
     def send(self, lines: list[bytes]) -> None:
         """LinesNotSent, with the number of the first line that was not stored; those before it
@@ -409,7 +438,7 @@ class RecordSender:
         """Wait for it before anything is in flight, so that a signal can end the wait."""
         try:
             with self._stop.waiting():
-                self._producer.partitions_for(self._topic)
+                self._producer.partitions_for(self.topic)
         except (RequestTimeout, ApiError) as error:
             raise LinesNotSent(f"line {line}: {error}") from error
 
@@ -423,6 +452,6 @@ class RecordSender:
 
     def _record(self, line: bytes) -> ProducerRecord:
         if self._is_json:
-            return record_of(self._topic, line)
+            return record_of(self.topic, line)
         key, value = self._splitter.split(line)
-        return ProducerRecord(self._topic, value, key)
+        return ProducerRecord(self.topic, value, key)

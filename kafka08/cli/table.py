@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from kafka08.cli.echo import say, show, show_heading
@@ -62,9 +63,10 @@ def layout(
     headings: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> tuple[list[str], list[str]]:
     """The lines of the headings and those of the rows, each column as wide as its cells; `-` for
-    None, and escapes for what is not printable. With a `width` the longest cells are shortened in
-    the middle until a line fits; if that is not enough, headings are broken at blanks, and then
-    columns of `-` alone are left out. A line may stay too long even so."""
+    None, and escapes for what is not printable. With a `width` the longest cells are narrowed until
+    a line fits: prose is folded, other cells are shortened in the middle. If that is not enough,
+    headings are broken at blanks, and then columns of `-` alone are left out. A line may stay too
+    long even so."""
     cells = [["-" if v is None else printable(str(v)) for v in row] for row in rows]
     filled = [n for n in range(len(headings)) if any(row[n] != "-" for row in cells)]
     choices = [(False, range(len(headings))), (True, range(len(headings))), (True, filled)]
@@ -78,15 +80,33 @@ def layout(
         widths = fitted(widths, least, width)
         if line_width(widths) <= width:
             break
-    height = max(map(len, names))
-    heads = [[name[n] if n < len(name) else "" for name in names] for n in range(height)]
-    return [joined(head, widths) for head in heads], [joined(row, widths) for row in body]
+    folded = [[folded_at(cell, w) for cell, w in zip(row, widths, strict=True)] for row in body]
+    return joined(names, widths), [line for row in folded for line in joined(row, widths)]
 
 
-def joined(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """One line of a table."""
-    parts = (shortened(cell, w).ljust(w) for cell, w in zip(cells, widths, strict=True))
-    return GAP.join(parts).rstrip()
+def joined(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """The lines of one row, each of whose cells has one line or several."""
+    lines = zip_longest(*cells, fillvalue="")
+    return [
+        GAP.join(part.ljust(w) for part, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
+def folded_at(cell: str, width: int) -> list[str]:
+    """The lines of a cell: its words where these fit, else the cell without its middle."""
+    if len(cell) <= width:
+        return [cell]
+    if " " not in cell or max(map(len, cell.split())) > width:
+        return [shortened(cell, width)]
+    lines = [""]
+    for word in cell.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def line_width(widths: Sequence[int]) -> int:

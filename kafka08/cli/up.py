@@ -51,7 +51,7 @@ _POLL_S = 0.01
 
 CLUSTER_OPTIONS = (
     *("brokers", "level", "zookeeper", "profile", "config_file", "overrides"),
-    *("control", "cuttable"),
+    *("control", "cuttable", "port"),
 )  # fmt: skip
 """Options that only a start can take into account."""
 
@@ -111,6 +111,12 @@ data_dir_option = click.option(
     "--data-dir, else embedded.",
 )
 @click.option(
+    "--port",
+    type=click.IntRange(1, PORT_MAX - 20),
+    help=f"The first broker's port; the others follow. Default: from {FIRST_BROKER_PORT} on, or "
+    "free ones. ZooKeeper has 2181 or a free one.",
+)
+@click.option(
     "--control",
     metavar="HOST:PORT",
     callback=loopback_address,
@@ -133,6 +139,7 @@ def up(
     as_json: bool,
     level: str | None,
     zookeeper: ZooKeeperKind | None,
+    port: int | None,
     control: tuple[str, int] | None,
     cuttable: bool,
     profile: str | None,
@@ -152,12 +159,12 @@ def up(
     if detach:
         interrupt_on_stop_signals()
         config = keys_for_all(config_file, overrides, profile, level)
-        show_cluster(start_detached(data_dir, brokers, zookeeper, config, control, cuttable))
+        show_cluster(start_detached(data_dir, brokers, zookeeper, config, control, cuttable, port))
         return
     stopping = StopRequest()
     import_servers()
     config = keys_for_all(config_file, overrides, profile, level)
-    run(brokers, zookeeper, config, data_dir, stopping, control, cuttable)
+    run(brokers, zookeeper, config, data_dir, stopping, control, cuttable, port)
 
 
 def import_servers() -> None:
@@ -335,6 +342,28 @@ def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
     return given or kept or BROKERS
 
 
+def check_ports(first: int, count: int, directory: ClusterDirectory | None) -> None:
+    """BadParameter for a port of --port that is taken, or if the directory's brokers, which keep
+    their addresses, have others."""
+    from kafka08.embedded.broker import PROPERTIES
+    from kafka08.embedded.ports import listen_fault, written_port
+
+    for number in range(count):
+        kept = None
+        if directory is not None:
+            kept = written_port(directory.path / f"broker-{number}" / PROPERTIES, "advertised.port")
+        if kept not in {None, first + number}:
+            reason = (
+                f"{first}, but broker {number} of this directory keeps its port {kept}. Leave the "
+                "option out, or give another --data-dir"
+            )
+        elif fault := listen_fault("127.0.0.1", first + number):
+            reason = f"port {first + number}: {fault}"
+        else:
+            continue
+        raise click.BadParameter(reason, param_hint="--port")
+
+
 def run(
     brokers: int | None,
     zookeeper: ZooKeeperKind | None,
@@ -343,6 +372,7 @@ def run(
     stopping: Event,
     control: tuple[str, int] | None = None,
     cuttable: bool = False,
+    port: int | None = None,
 ) -> None:
     """Run the cluster in this process. A signal during its start takes effect after the start."""
     from kafka08.embedded import EmbeddedCluster
@@ -361,7 +391,10 @@ def run(
         say_running(directory)
         return
     # An interrupted start may leave a process behind that the guard does not know yet.
-    ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + count)]
+    if port is not None:
+        check_ports(port, count, directory)
+    first = FIRST_BROKER_PORT if port is None else port
+    ports = [ZOOKEEPER_PORT, *range(first, first + count)]
     cluster = EmbeddedCluster(
         count, config, data_dir, zookeeper=zookeeper, ports=ports, cuttable=cuttable
     )
@@ -432,6 +465,7 @@ def start_detached(
     config: dict[str, str],
     control: tuple[str, int] | None,
     cuttable: bool,
+    port: int | None,
 ) -> ClusterState:
     """The cluster of the directory, started if needed. ClickException if it does not start."""
     from kafka08.embedded.cluster import choose_zookeeper
@@ -452,6 +486,8 @@ def start_detached(
         command.append("--control=[{}]:{}".format(*control))
     if cuttable:
         command.append("--cuttable")
+    if port is not None:
+        command.append(f"--port={port}")
     with directory.open_log() as output:
         owner = subprocess.Popen(
             command,

@@ -155,7 +155,7 @@ def test_the_responses_of_verbs_for_machines(
     [
         ("topic describe --topic t", "as in 'kafka08 topic describe TOPIC'"),
         ("consume --new-consumer", "--bootstrap alone"),
-        ("up --port 9092", "or free ports if they are taken"),
+        ("broker start --port 9093", "--override port=N"),
         ("topic describe --tipoc", "No such option '--tipoc'"),
     ],
 )

@@ -3,6 +3,7 @@ ZooKeeper."""
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import closing
 
@@ -62,6 +63,24 @@ def test_it_reads_to_the_log_end(kafka08: Commands, inspect: Inspector) -> None:
     assert b"" == kafka08(*consume, *TO_END, "--offset", "latest").out
 
 
+def test_the_last_messages_of_each_partition(kafka08: Commands, inspect: Inspector) -> None:
+    """One partition after another, or one of them. A partition may have fewer, or none; a limit
+    counts all."""
+    inspect.create_topic("shell-last", 4)
+    rows = [
+        {"topic": "t", "partition": p, "value": str(p * 10 + n)} for p in (0, 2) for n in (0, 1, 2)
+    ]
+    rows.append({"topic": "t", "partition": 3, "value": "30"})
+    stdin = "\n".join(json.dumps(row) for row in rows).encode()
+    kafka08("produce", "shell-last", "--format", "json", stdin=stdin)
+    last = ("consume", "shell-last", "--last", 2)
+    done = kafka08(*last)
+    assert b"1\n2\n21\n22\n30\n" == done.out
+    assert "Consumed 5 messages of 4 partitions\n" == done.err
+    assert b"21\n22\n" == kafka08(*last, "--partition", 2).out
+    assert b"1\n2\n21\n" == kafka08(*last, "--max-messages", 3).out
+
+
 def test_the_limit_is_exact_in_compressed_sets(kafka08: Commands, inspect: Inspector) -> None:
     """--max-messages may end within a compressed set. The next offset is that of the next
     message."""
@@ -118,6 +137,12 @@ def test_a_partition_that_does_not_exist_is_not_waited_for(
         (("t", "--partition", 0, "--group", "g"), "--group cannot be used with --partition"),
         (("t", "--partition", 0, "--from-beginning"), "--from-beginning cannot be used with"),
         (("--partition", 0), "--partition needs a TOPIC"),
+        (("--last", 5), "--last needs a TOPIC"),
+        (("t", "--last", 5, "--group", "g"), "--group cannot be used with --last"),
+        (
+            ("t", "--partition", 0, "--last", 5, "--offset", 3),
+            "--offset cannot be used with --last",
+        ),
         (
             ("t", "--partition", 0, "--offset", "end"),
             "'end' is not N, -N, earliest, latest or @TIME",

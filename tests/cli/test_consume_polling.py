@@ -202,6 +202,8 @@ def test_json_has_the_times(commands: Commands) -> None:
     assert [timed[0]] == rows(commands(*one, "--print-timestamp").out)
     line = json.dumps(timed[0]).encode()
     assert ProducerRecord("t", b"0", partition=0, timestamp=TIMES[0]) == record_of("t", line)
+    last = ("consume", "times", "--last", 1, "--json")
+    assert [timed[-1]] == rows(commands(*last, "--print-timestamp").out)
 
 
 def test_a_topic_is_copied_with_its_times(commands: Commands) -> None:

@@ -58,6 +58,22 @@ def test_a_line_without_the_separator_is_named(
     assert [(b"a", b"1")] == inspect.messages(topic)
 
 
+@pytest.mark.parametrize(
+    ("by", "topic"), [("--old-producer", "announcments"), ("--new-producer", "anouncements")]
+)
+def test_a_topic_that_is_made_is_said(
+    kafka08: Commands, inspect: Inspector, by: str, topic: str
+) -> None:
+    """A mistyped name makes a topic, so the command says that, with the name that may be meant."""
+    inspect.create_topic(f"announcements-{by[2:5]}")
+    said = f"Topic {topic} does not exist: the brokers create it"
+    done = kafka08("produce", topic, by, stdin=b"one\n")
+    assert said in done.err
+    assert "; did you mean an" in done.err
+    assert said not in kafka08("produce", topic, by, stdin=b"two\n").err
+    assert [b"one", b"two"] == [value for _, value in inspect.messages(topic)]
+
+
 def test_no_input_is_no_message(kafka08: Commands, inspect: Inspector) -> None:
     """Empty input is no failure and creates no topic."""
     assert "Sent 0 messages" in kafka08("produce", "no-input").err

@@ -88,6 +88,16 @@ def test_a_table_fits_the_terminal() -> None:
     assert 50 == len(head) == len(line)
 
 
+def test_prose_is_folded_at_its_blanks() -> None:
+    """A sentence is whole on a narrow terminal, too: its middle may be what it says."""
+    says = "the offset in Kafka is newer: nothing to copy"
+    heads, lines = layout(("topic", "partition", "to do"), [("t", 0, says), ("t", 1, "copy")], 40)
+    assert ["topic  partition  to do"] == heads
+    assert "t      0          the offset in Kafka is" == lines[0]
+    assert "                  newer: nothing to copy" == lines[1]
+    assert "t      1          copy" == lines[2]
+
+
 def test_cells_keep_a_least_width() -> None:
     """No cell becomes shorter than SHORTEST or its heading, whatever the terminal's width."""
     [head], [line] = layout(("topic", "partition", "owner", "lag"), OWNERS, 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,11 +14,21 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn
 
+import click
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.cli.up import broker_count, keys_for_all, run, say_running, up, up_command
+from kafka08.cli.up import (
+    broker_count,
+    check_ports,
+    keys_for_all,
+    run,
+    say_running,
+    up,
+    up_command,
+)
 from kafka08.embedded.detached import ClusterDirectory, default_directory
+from kafka08.embedded.ports import free_ports
 from kafka08.errors import KafkaError
 from tests.embedded.test_process import state_of
 from tests.waiting import until
@@ -233,6 +244,25 @@ def test_a_kept_cluster_gets_all_its_brokers(kafka08: Commands, tmp_path: Path) 
         failed = kafka08("up", "--brokers", "4", *place, code=2)
         assert f"the cluster in {directory.path} has 5 brokers" in failed.stderr
     assert directory.running() is None
+
+
+def test_the_first_port_can_be_chosen(tmp_path: Path) -> None:
+    """A port that is taken, and one that a broker of the directory would have to change, are
+    refused before anything starts."""
+    directory = ClusterDirectory(tmp_path)
+    properties = tmp_path / "broker-1" / "server.properties"
+    properties.parent.mkdir()
+    port, other = free_ports(2)
+    properties.write_text(f"advertised.port={port}\n")
+    with pytest.raises(click.BadParameter, match=f"broker 1 .* keeps its port {port}"):
+        check_ports(other, 2, directory)
+    check_ports(port - 1, 2, directory)
+    check_ports(other, 1, None)
+    with (
+        socket.create_server(("127.0.0.1", other)),
+        pytest.raises(click.BadParameter, match=f"port {other}: "),
+    ):
+        check_ports(other, 1, None)
 
 
 def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None:
