@@ -31,14 +31,16 @@ def add_columns(
     bulk: Bulk, route: TopicRoute, find_queue: FindQueue, table: Any, partition: int | None
 ) -> None:
     """Send the rows of a RecordBatch or Table with a column `value` and optionally `key`,
-    `partition` and `timestamp`. ValueError for other columns and for a timestamp before 1970,
-    UnknownTopicOrPartition; no row was sent then."""
+    `partition` and `timestamp`. ValueError for other columns, a partition that is null and a
+    timestamp before 1970, TypeError for a column of another type, UnknownTopicOrPartition; no row
+    was sent then."""
     names = set(table.schema.names)
     if VALUE not in names or names - {KEY, VALUE, PARTITION, TIMESTAMP}:
         raise ValueError(
             f"columns {', '.join(table.schema.names)}: {VALUE!r} is required, {KEY!r}, "
             f"{PARTITION!r} and {TIMESTAMP!r} are optional, no others are known"
         )
+    _check_types(table.schema)
     batches = table.to_batches() if isinstance(table, pyarrow.Table) else [table]
     queues = {number: find_queue(number) for number in _partitions(batches, partition)}
     for rows in batches:
@@ -50,11 +52,29 @@ def add_columns(
         first += rows.num_rows
 
 
+def _check_types(schema: Any) -> None:
+    for field in schema:
+        if field.name == PARTITION and not pyarrow.types.is_integer(field.type):
+            raise TypeError(f"column {PARTITION!r} has {field.type}; integers are needed")
+        if field.name in {KEY, VALUE}:
+            try:
+                pyarrow.array([], field.type).cast(pyarrow.binary())
+            except pyarrow.ArrowException:
+                raise TypeError(
+                    f"column {field.name!r} has {field.type}; bytes or text are needed"
+                ) from None
+
+
 def _partitions(batches: Sequence[Any], partition: int | None) -> list[int]:
     """The partitions that the caller names."""
     if partition is not None:
         return [partition]
     columns = [rows.column(PARTITION) for rows in batches if PARTITION in rows.schema.names]
+    if any(some.null_count for some in columns):
+        raise ValueError(
+            f"column {PARTITION!r} has a null; send the rows whose keys choose a partition without "
+            "that column"
+        )
     return sorted({n for some in columns for n in pyarrow.compute.unique(some).to_pylist()})
 
 

@@ -460,8 +460,10 @@ def _parse(text: str | None, what: str) -> Any:
         # Half a surrogate pair, as in "\ud800", fits into no request and no znode.
         if text and ("\\u" in text or not text.isascii()):
             json.dumps(parsed, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        raise ZooKeeperError(f"{what}: cannot be read: {_shown(text)}") from None
+    except (ValueError, RecursionError) as error:
+        # The text is of a file, too.
+        where = f" ({error})" if text and isinstance(error, json.JSONDecodeError) else ""
+        raise ZooKeeperError(f"{what}: cannot be read: {_shown(text)}{where}") from None
     return parsed
 
 

@@ -58,7 +58,7 @@ def test_what_reassign_printed_is_a_plan(printed: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "this is not a plan"),
+        ("{\n", r"this is not a plan.*line 2 column 1"),
         (entries(), "is empty"),
         (
             entries(*[{"topic": "t", "partition": 0, "replicas": [1]}] * 2),

@@ -97,6 +97,28 @@ def test_a_table_is_sent_whole_or_not_at_all(
     assert all(cluster.messages(TopicPartition("t", partition)) == [] for partition in (0, 1))
 
 
+@pytest.mark.parametrize(
+    ("column", "error", "said"),
+    [
+        ({"partition": pyarrow.array([0, None])}, ValueError, "column 'partition' has a null"),
+        ({"partition": pyarrow.array(["0", "1"])}, TypeError, "'partition' has string; integers"),
+        ({"partition": pyarrow.array([0.5, 1.0])}, TypeError, "'partition' has double; integers"),
+        ({"key": pyarrow.array([1, 2])}, TypeError, "'key' has int64; bytes or text"),
+    ],
+    ids=["null", "text", "fraction", "number"],
+)
+def test_a_column_of_another_kind_is_named(
+    cluster: TcpCluster, column: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    """Nothing of the call is sent. A null partition was "'<' not supported"."""
+    rows = pyarrow.table({"value": pyarrow.array(["a", "b"]), **column})
+    with producer_on(cluster) as producer:
+        with pytest.raises(error, match=said):
+            producer.send_columns("t", rows)
+        producer.flush(10)
+    assert not cluster.messages(TopicPartition("t", 0))
+
+
 def test_impossible_columns_are_refused(cluster: TcpCluster) -> None:
     """Other columns than value, key and partition are refused, and so are unknown partitions and a
     producer with a serializer."""
