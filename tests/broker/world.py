@@ -311,7 +311,9 @@ class World:
         if self.config.level >= Level.V0_9_0:
             group_coordinator.startup()
         offset_manager.startup()
-        marker_writer = MarkerWriter(appender, offset_manager, self.config.request_timeout_ms)
+        marker_writer = MarkerWriter(
+            self.runtime, appender, offset_manager, self.config.request_timeout_ms
+        )
         markers = MarkerSender(
             self.runtime,
             broker_id,

@@ -37,15 +37,15 @@ logger = logging.getLogger(__name__)
 
 AppendDone = Callable[[AppendInfo | None, Exception | None], None]
 """Called in the hub with the result of the append, or with the error."""
-Build = Callable[[Log, int, int], message_set.PreparedSet]
-"""(log, leader epoch, time in ms) → a set that the broker itself appends at the end of the log. A
-set without messages names the offset where it is already."""
+OwnAppend = Callable[[Log, int], AppendInfo]
+"""(log, leader epoch) → the result of appending what the broker itself has made for the end of the
+log, without a flush; or the offset where it is already."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedAppend:
     """One append in the queue, with its own copy of the set, since the request's buffer is
-    reused; or with the function that builds it.
+    reused; or the function that makes it.
 
     led_until   of the partition: identifies the leadership
     """
@@ -55,7 +55,7 @@ class QueuedAppend:
     led_until: int
     done: AppendDone
     runtime: BrokerRuntime
-    build: Build | None = None
+    append_own: OwnAppend | None = None
 
     def complete(self, info: AppendInfo | None, error: Exception | None = None) -> None:
         """Call `done`. Its errors are logged: they must not affect later appends."""
@@ -88,11 +88,10 @@ class AppendQueue:
         led_until = self._partition.led_until
         self._add(QueuedAppend(data, required_acks, led_until, done, self._runtime))
 
-    def submit_built(self, build: Build, done: AppendDone) -> None:
-        """Append what `build` returns, with acks -1, after everything in the queue. Never
-        switches."""
+    def submit_own(self, append_own: OwnAppend, done: AppendDone) -> None:
+        """Call `append_own`, for acks -1, after everything in the queue. Never switches."""
         led_until = self._partition.led_until
-        self._add(QueuedAppend(bytearray(), -1, led_until, done, self._runtime, build))
+        self._add(QueuedAppend(bytearray(), -1, led_until, done, self._runtime, append_own))
 
     def _add(self, append: QueuedAppend) -> None:
         self._partition.is_queued = True
@@ -115,9 +114,8 @@ class AppendQueue:
             log = self._partition.check_append(append.required_acks)
             if self._partition.led_until != append.led_until:
                 raise self._leadership_changed()
-            if append.build is not None:
-                epoch, now_ms = self._partition.leader_epoch, self._runtime.time_ms()
-                info = log.append_prepared(append.build(log, epoch, now_ms), flush=False)
+            if append.append_own is not None:
+                info = append.append_own(log, self._partition.leader_epoch)
             elif not log.config.repacks(data):
                 # It must be unpacked after all: a job does that.
                 with suppress(UnpacksTooLarge):

@@ -3,7 +3,7 @@
     append            a set for each of several partitions
     append_now        one set, if that takes little time
     append_internal   records of coordinators, as one set for an internal topic
-    append_built      a batch that the broker builds for the end of a log: of a transaction
+    append_own        a batch that the broker makes for the end of a log, of a transaction
     await_acks        only the wait for the replicas
 
 Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kafka08.broker.appends.append_queue import AppendQueue, Build
+from kafka08.broker.appends.append_queue import AppendQueue, OwnAppend
 from kafka08.broker.appends.inline_appends import InlineAppends
 from kafka08.broker.purgatory.delayed_produce import (
     AppendErrors,
@@ -160,16 +160,16 @@ class Appender:
                 self._purgatories.wake(topic_partition)
             note(topic_partition, appended)
 
-    def append_built(
+    def append_own(
         self,
         topic_partition: TopicPartition,
-        build: Build,
+        append_own: OwnAppend,
         *,
         timeout_ms: float,
         done: Callable[[AppendResult], object],
         appended: Callable[[int], object] | None = None,
     ) -> None:
-        """Append what `build` returns, and call `done` once the in-sync replicas have it, maybe
+        """Append what the broker has made, and call `done` once the in-sync replicas have it, maybe
         before this returns. `appended` is called before that with its first offset, also if the
         replicas take too long."""
 
@@ -189,7 +189,7 @@ class Appender:
         except ApiError as error:
             done(self.refused_result(topic_partition, error, 0))
         else:
-            queue.submit_built(build, written)
+            queue.submit_own(append_own, written)
 
     def _append_records(
         self, partition: Partition, records: Messages, required_acks: int

@@ -18,6 +18,6 @@ group_records.py.
 
 from __future__ import annotations
 
-from kafka08.broker.groups.offset_manager import FetchedOffset, OffsetManager
+from kafka08.broker.groups.offset_manager import FetchedOffset, OffsetManager, Producer
 
-__all__ = ["FetchedOffset", "OffsetManager"]
+__all__ = ["FetchedOffset", "OffsetManager", "Producer"]

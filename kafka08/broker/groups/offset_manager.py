@@ -19,9 +19,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08.broker.appends.appender import Appender
 from kafka08.broker.groups.append_codes import code_of_commit, code_of_group_record
@@ -39,10 +39,14 @@ from kafka08.errors import (
     OffsetsLoadInProgress,
     Refusal,
     RequestTimedOut,
+    UnsupportedForMessageFormat,
 )
 from kafka08.hashing import group_partition
 from kafka08.kernel.types import Messages
 from kafka08.levels import Level
+from kafka08.log.coordinator_batches import transactional_batch
+from kafka08.log.log import Log
+from kafka08.log.slices import AppendInfo
 from kafka08.protocol.group_records import StoredGroup, encode_group
 from kafka08.protocol.offset_records import (
     GroupKey,
@@ -78,6 +82,13 @@ class FetchedOffset:
     offset: int = NO_OFFSET
     metadata: str | None = ""
     error_code: int = NO_ERROR
+
+
+class Producer(NamedTuple):
+    """A producer that commits offsets in its transaction."""
+
+    id: int
+    epoch: int
 
 
 class OffsetManager:
@@ -161,6 +172,7 @@ class OffsetManager:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         done: Callable[[CommitCodes], object],
         retention_ms: int = BROKERS_RETENTION,
+        producer: Producer | None = None,
     ) -> None:
         """Store offsets; `done` is called with one code per partition, maybe before this returns.
 
@@ -170,7 +182,8 @@ class OffsetManager:
         3. The rest is one set in the group's partition, with offsets.commit.required.acks and
            offsets.commit.timeout.ms; one code for all of it, from code_of_commit. 16 instead of 7
            if this broker may have a successor.
-        4. Stored entries go to the cache. 0.8.2.2 adds the refused ones too: not copied.
+        4. Stored entries go to the cache. 0.8.2.2 adds the refused ones too: not copied. Those of a
+           `producer` go there at the end of its transaction.
         Does not check whether the partitions exist.
         """
         limit = self._config.offset_metadata_max_bytes
@@ -188,7 +201,9 @@ class OffsetManager:
             codes.update({key.topic_partition: code for key in stored})
             done(codes)
 
-        if stored:
+        if stored and producer is not None:
+            self._append_to_transaction(self.partition_for(group), producer, stored, appended)
+        elif stored:
             self._append_commit(self.partition_for(group), stored, appended)  # 3, 4
         else:
             done(codes)
@@ -223,13 +238,38 @@ class OffsetManager:
             self._cache.end_commit(partition, generation, stored)
             appended(result)
 
-        records = [
-            (self._key(key), encode_value(value.committed, expire_ms=value.expire_ms))
-            for key, value in stored.items()
-        ]
+        records = self._records(stored)
         # Before the append, which may be acknowledged before it returns.
         generation = self._cache.begin_commit(partition, stored)
         self._append(target, records, acknowledged)
+
+    def _records(self, stored: Mapping[OffsetKey, OffsetValue]) -> Messages:
+        return [
+            (self._key(key), encode_value(value.committed, expire_ms=value.expire_ms))
+            for key, value in stored.items()
+        ]
+
+    def _append_to_transaction(
+        self,
+        partition: int,
+        producer: Producer,
+        stored: Mapping[OffsetKey, OffsetValue],
+        done: Callable[[AppendResult], None],
+    ) -> None:
+        """Append offsets as a batch of a producer's transaction. They are part of it as soon as
+        they are in the log, also if the replicas take too long: the marker comes behind them."""
+
+        def appended(base_offset: int) -> None:
+            for log_offset, (key, value) in enumerate(stored.items(), base_offset):
+                self._cache.add_to_transaction(partition, producer.id, log_offset, key, value)
+
+        self._appender.append_own(
+            _target(partition),
+            partial(append_offsets, producer, self._records(stored), self._runtime.time_ms()),
+            timeout_ms=self._config.offsets_commit_timeout_ms,
+            done=done,
+            appended=appended,
+        )
 
     def end_transaction(self, partition: int, producer_id: int, commits: bool) -> None:
         """The marker of a producer's transaction is replicated: the offsets that it committed in
@@ -459,6 +499,16 @@ class OffsetManager:
             timeout_ms=self._config.offsets_commit_timeout_ms,
             done=done,
         )
+
+
+def append_offsets(
+    producer: Producer, records: Messages, now_ms: int, log: Log, leader_epoch: int
+) -> AppendInfo:
+    """UnsupportedForMessageFormat."""
+    if not log.config.stores_records:
+        raise UnsupportedForMessageFormat(f"{log.name} cannot have transactions")
+    made = transactional_batch(records, *producer, log.log_end_offset, leader_epoch, now_ms)
+    return log.append_prepared(made, flush=False)
 
 
 def java_length(text: str | None) -> int:

@@ -255,7 +255,9 @@ class KafkaServer:
             self._partition_count(store, OFFSETS_TOPIC, Level.V0_9_0),
         )
         self._group_coordinator = GroupCoordinator(runtime, config, timer, self._offset_manager)
-        marker_writer = MarkerWriter(appender, self._offset_manager, config.request_timeout_ms)
+        marker_writer = MarkerWriter(
+            runtime, appender, self._offset_manager, config.request_timeout_ms
+        )
         self._marker_sender = MarkerSender(
             runtime,
             config.broker_id,

@@ -50,6 +50,7 @@ from kafka08.broker.requests.handlers import (
     stop_replica,
     stubs,
     sync_group,
+    txn_offset_commit,
     update_metadata,
     write_txn_markers,
 )
@@ -91,6 +92,7 @@ from kafka08.protocol.served import Served, UnknownApi, UnservedVersion
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
 from kafka08.protocol.sync_group import SyncGroupRequest
+from kafka08.protocol.txn_offset_commit import TxnOffsetCommitRequest
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.protocol.write_txn_markers import WriteTxnMarkersRequest
@@ -129,6 +131,7 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (AddOffsetsToTxnRequest, add_offsets_to_txn),
         (EndTxnRequest, end_txn),
         (WriteTxnMarkersRequest, write_txn_markers),
+        (TxnOffsetCommitRequest, txn_offset_commit),
         (DescribeAclsRequest, acls),
         (CreateAclsRequest, acls),
         (DeleteAclsRequest, acls),

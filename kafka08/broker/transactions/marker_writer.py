@@ -18,11 +18,12 @@ from typing import Protocol
 
 from kafka08.broker.appends.appender import Appender
 from kafka08.broker.purgatory.delayed_produce import AppendResult
+from kafka08.clock import Clock
 from kafka08.errors import NO_ERROR, UnsupportedForMessageFormat
 from kafka08.log.coordinator_batches import marker_batch
 from kafka08.log.log import Log
 from kafka08.log.producers import TransactionEnd
-from kafka08.protocol.message_set import PreparedSet
+from kafka08.log.slices import AppendInfo
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
 
@@ -40,7 +41,10 @@ class MarkerWriter:
     timeout_ms   the longest wait for the in-sync replicas
     """
 
-    def __init__(self, appender: Appender, offsets: TransactionalOffsets, timeout_ms: int) -> None:
+    def __init__(
+        self, clock: Clock, appender: Appender, offsets: TransactionalOffsets, timeout_ms: int
+    ) -> None:
+        self._clock = clock
         self._appender = appender
         self._offsets = offsets
         self._timeout_ms = timeout_ms
@@ -54,9 +58,9 @@ class MarkerWriter:
         """Append a marker to each of the partitions; `done` is called once for each, maybe before
         this returns."""
         for tp in partitions:
-            self._appender.append_built(
+            self._appender.append_own(
                 tp,
-                partial(build_marker, end),
+                partial(append_marker, end, self._clock.time_ms()),
                 timeout_ms=self._timeout_ms,
                 done=partial(self._appended, end, tp, done),
             )
@@ -73,8 +77,9 @@ class MarkerWriter:
         done(tp, result.error_code)
 
 
-def build_marker(end: TransactionEnd, log: Log, leader_epoch: int, now_ms: int) -> PreparedSet:
-    """The marker for the end of a log. UnsupportedForMessageFormat."""
+def append_marker(end: TransactionEnd, now_ms: int, log: Log, leader_epoch: int) -> AppendInfo:
+    """UnsupportedForMessageFormat."""
     if not log.config.stores_records:
         raise UnsupportedForMessageFormat(f"{log.name} cannot have transactions")
-    return marker_batch(end, log.log_end_offset, leader_epoch, now_ms)
+    made = marker_batch(end, log.log_end_offset, leader_epoch, now_ms)
+    return log.append_prepared(made, flush=False)
