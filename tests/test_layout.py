@@ -124,7 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"protocol", "network.connection", "network.session"},
     "producer": CLIENT_SIDE | {"network.session", "network.tls", "producer.old"},
     "producer.old": set(),
-    "consumer": CLIENT_SIDE | {"consumer.fetching", "zk"},
+    "consumer": CLIENT_SIDE | {"consumer.fetching", "format", "zk"},
     "consumer.fetching": set(),
     "consumer.group": {"consumer.fetching"},
     "consumer.zookeeper": {"consumer.fetching"},

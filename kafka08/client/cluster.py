@@ -54,12 +54,12 @@ from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
 from kafka08.network.session import PLAINTEXT, Security
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.offset_fetch import probe
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import Address
-from kafka08.structs import ORDINARY_CONSUMER, Broker, TopicPartition, host_port
+from kafka08.structs import Broker, TopicPartition, host_port
 from kafka08.waiting import giving_up_at
 
 logger = logging.getLogger(__name__)
@@ -332,7 +332,7 @@ class ClusterClient(ProcessBound):
         def ask(address: Address) -> None:
             try:
                 with giving_up_at(deadline), self._connection(address) as connection:
-                    connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
+                    connection.send(probe())
                 errors[address] = None
             except KafkaError as error:
                 if not is_timeout(error):

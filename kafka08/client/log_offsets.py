@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.requests import offsets_request, offsets_results
+from kafka08.client.requests import offsets_request, offsets_results, offsets_version
 from kafka08.client.retry import is_retriable_at_leader
 from kafka08.errors import (
     ApiError,
@@ -22,6 +22,7 @@ from kafka08.errors import (
     error_of,
 )
 from kafka08.network.connection import Connection
+from kafka08.protocol.fetch import READ_UNCOMMITTED
 from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.structs import (
     DEBUGGING_CONSUMER,
@@ -44,10 +45,12 @@ def log_starts(
 
 
 def log_ends(
-    cluster: ClusterClient, partitions: Iterable[TopicPartition]
+    cluster: ClusterClient,
+    partitions: Iterable[TopicPartition],
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int]:
     """partition → the first offset that consumers must not read yet."""
-    return _bounds(cluster, partitions, LATEST_OFFSET)
+    return _bounds(cluster, partitions, LATEST_OFFSET, isolation=isolation)
 
 
 def leader_log_ends(
@@ -83,12 +86,15 @@ def segment_starts(
 
 
 def offsets_or_errors(
-    cluster: ClusterClient, times: Mapping[TopicPartition, int], max_offsets: int = 1
+    cluster: ClusterClient,
+    times: Mapping[TopicPartition, int],
+    max_offsets: int = 1,
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, list[int] | KafkaError]:
     """partition → up to `max_offsets` offsets before its time (in ms, EARLIEST_OFFSET or
     LATEST_OFFSET), descending, or the error. A partition without a leader, or a broker that does
     not respond, does not affect the others."""
-    asked = partial(_ask_leader, max_offsets, ORDINARY_CONSUMER)
+    asked = partial(_ask_leader, max_offsets, ORDINARY_CONSUMER, isolation)
     return cluster.ask_each_leader(times, asked, passes=is_retriable_at_leader) if times else {}
 
 
@@ -97,8 +103,9 @@ def _bounds(
     partitions: Iterable[TopicPartition],
     which: int,
     replica_id: int = ORDINARY_CONSUMER,
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int]:
-    found = _ask(cluster, dict.fromkeys(partitions, which), 1, replica_id)
+    found = _ask(cluster, dict.fromkeys(partitions, which), 1, replica_id, isolation)
     for tp, offsets in found.items():
         if not offsets:
             raise OffsetOutOfRange(f"{tp}: its leader has no offset at time {which}")
@@ -110,23 +117,34 @@ def _ask(
     times: Mapping[TopicPartition, int],
     max_offsets: int,
     replica_id: int = ORDINARY_CONSUMER,
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, list[int]]:
     """partition → offsets, descending."""
-    asked = partial(_ask_leader, max_offsets, replica_id)
+    asked = partial(_ask_leader, max_offsets, replica_id, isolation)
     return cluster.ask_leaders(times, asked, passes=is_retriable_at_leader) if times else {}
 
 
 def _ask_leader(
-    max_offsets: int, replica_id: int, connection: Connection, times: Mapping[TopicPartition, int]
+    max_offsets: int,
+    replica_id: int,
+    isolation: int,
+    connection: Connection,
+    times: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, list[int] | ApiError]:
     offsets: dict[TopicPartition, list[int] | ApiError] = {}
     for some in _requests_of(times):
-        request = offsets_request(some, max_offsets=max_offsets, replica_id=replica_id)
+        request = offsets_request(
+            some,
+            max_offsets=max_offsets,
+            replica_id=replica_id,
+            isolation=isolation,
+            version=offsets_version(connection.versions, isolation),
+        )
         response = connection.send(request)
         assert isinstance(response, OffsetsResponse)
         for tp, result in offsets_results(response).items():
             error = error_of(result.error_code, f"{tp} at {connection}")
-            offsets[tp] = error or list(result.offsets)
+            offsets[tp] = error or list(result.found)
     return offsets
 
 

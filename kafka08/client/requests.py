@@ -12,6 +12,8 @@ from kafka08.config import INT_MAX
 from kafka08.errors import ConsumerCoordinatorNotAvailable, check
 from kafka08.protocol.consumer_metadata import ConsumerMetadataResponse
 from kafka08.protocol.fetch import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -33,6 +35,7 @@ from kafka08.protocol.offset_fetch import (
     OffsetFetchTopic,
 )
 from kafka08.protocol.offsets import (
+    ISOLATION_VERSION,
     OffsetsPartition,
     OffsetsPartitionResponse,
     OffsetsRequest,
@@ -75,10 +78,11 @@ def fetch_request(
     min_bytes: int,
     replica_id: int = ORDINARY_CONSUMER,
     max_bytes: int = INT_MAX,
+    isolation: int = READ_UNCOMMITTED,
     version: int = 0,
 ) -> FetchRequest:
     """A Fetch of `{partition: (offset, max_bytes)}`; `max_bytes` limits the whole response from
-    version 3 on."""
+    version 3 on, `isolation` counts from 4 on."""
     return FetchRequest(
         replica_id,
         max_wait_ms,
@@ -88,6 +92,7 @@ def fetch_request(
             for topic, items in by_topic(positions).items()
         ],
         max_bytes,
+        isolation,
         version=version,
     )
 
@@ -126,11 +131,22 @@ def produce_results(response: ProduceResponse) -> dict[TopicPartition, ProducePa
     return by_partition(response.topics)
 
 
+def offsets_version(versions: VersionRanges, isolation: int = READ_UNCOMMITTED) -> int:
+    """The version of Offsets for the log's start or end: the first if the broker serves it, as 4.0
+    does not; for a reader of committed messages one with isolation, where there are transactions.
+    """
+    if isolation == READ_COMMITTED and versions.serves_beyond(OffsetsRequest, 1):
+        return versions.highest(OffsetsRequest, ISOLATION_VERSION, ISOLATION_VERSION)
+    return versions.lowest(OffsetsRequest, 0, ISOLATION_VERSION)
+
+
 def offsets_request(
     times: Mapping[TopicPartition, int],
     *,
     max_offsets: int = 1,
     replica_id: int = ORDINARY_CONSUMER,
+    isolation: int = READ_UNCOMMITTED,
+    version: int = 0,
 ) -> OffsetsRequest:
     """Log offsets before `{partition: time in ms, LATEST_OFFSET or EARLIEST_OFFSET}`."""
     return OffsetsRequest(
@@ -139,6 +155,8 @@ def offsets_request(
             OffsetsTopic(topic, [OffsetsPartition(p, time_ms, max_offsets) for p, time_ms in items])
             for topic, items in by_topic(times).items()
         ],
+        isolation,
+        version=version,
     )
 
 

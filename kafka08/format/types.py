@@ -20,6 +20,7 @@ __all__ = [
     "MAX_CODEC",
     "MAX_MAGIC",
     "MAX_NESTING",
+    "MAX_RECORDS_CODEC",
     "MIN_MESSAGE_BYTES",
     "NO_TIMESTAMP",
     "NO_TIMESTAMP_TYPE",
@@ -59,6 +60,8 @@ MAX_NESTING: Final = 16
 """The most levels of wrappers inside wrappers. Kafka's own broker flattens them to one level."""
 CODEC_MASK: Final = 0x07
 MAX_CODEC: Final = 3
+MAX_RECORDS_CODEC: Final = 4
+"""In a record batch, from 2.1 on: zstd. No broker of ours takes it from a producer."""
 MAX_MAGIC: Final = 1
 """Message formats: 0 without timestamps, 1 (0.10.0) with them."""
 TIMESTAMP_TYPE_BIT: Final = 0x08

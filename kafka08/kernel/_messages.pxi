@@ -216,7 +216,7 @@ cdef class DeepWalk:
             entry, self.message_size, &self.stored_crc, &self.computed_crc
         ):
             return STEP_BAD_CRC
-        if codec_of(entry) > MAX_CODEC:
+        if codec_of(entry) > MAX_RECORDS_CODEC:
             return STEP_BAD_CODEC
         if base_offset >= self.until_offset:
             self.next_offset = self.until_offset

@@ -24,6 +24,7 @@ from kafka08.kernel.types import (
     MAGIC_POSITION,
     MAX_CODEC,
     MAX_MAGIC,
+    MAX_RECORDS_CODEC,
     MAX_SET_BYTES,
     MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
@@ -216,7 +217,7 @@ def _check(
             raise EntryTooLarge(batch.position, batch.size, max_entry_bytes)
         if verify_crc:
             (MESSAGES if are_messages else format_of(batch.magic)).check_crc(view, batch)
-        check_codec(batch)
+        check_codec(batch, is_message=are_messages)
         if base_offset is not None:
             batch = numbered(view, batch, base_offset + summary.count)
         summary.add(batch)
@@ -229,9 +230,9 @@ def message_batches(view: memoryview) -> Iterator[Batch]:
         yield FORMATS[int(view[position + MAGIC_POSITION] == 1)].batch(view, position)
 
 
-def check_codec(batch: Batch) -> None:
-    """UnknownCodec if 0.8 has no such codec."""
-    if batch.codec > MAX_CODEC:
+def check_codec(batch: Batch, *, is_message: bool = False) -> None:
+    """UnknownCodec if there is no such codec in its format; `is_message`: whatever its magic."""
+    if batch.codec > (MAX_RECORDS_CODEC if has_records(batch) and not is_message else MAX_CODEC):
         raise UnknownCodec(batch.codec)
 
 

@@ -52,13 +52,14 @@ cdef inline void note_timestamp(int64_t timestamp_ms, int64_t offset, Walk* walk
 
 
 cdef bint note_special(
-    const uint8_t* entry, int codec, int64_t last_offset, int64_t timestamp_ms, Walk* walk
+    const uint8_t* entry, int codec, int max_codec, int64_t last_offset, int64_t timestamp_ms,
+    Walk* walk,
 ) noexcept nogil:
     # Count a compressed entry, or one of another magic than 0; False: unknown codec.
     cdef int magic = entry[MAGIC_POSITION]
     if codec:
         walk.codec = codec
-        if codec > MAX_CODEC:
+        if codec > max_codec:
             return False
     if magic:
         walk.newer += 1
@@ -68,13 +69,13 @@ cdef bint note_special(
 
 
 cdef inline Fault note_entry(
-    const uint8_t* entry, int codec, int64_t base_offset, int64_t last_offset,
+    const uint8_t* entry, int codec, int max_codec, int64_t base_offset, int64_t last_offset,
     int64_t timestamp_ms, int64_t message_size, Walk* walk,
 ) noexcept nogil:
     # Count an entry, unless its codec is unknown. Most are plain and of magic 0, which costs one
     # branch.
     if unlikely(entry[MAGIC_POSITION] | codec):
-        if not note_special(entry, codec, last_offset, timestamp_ms, walk):
+        if not note_special(entry, codec, max_codec, last_offset, timestamp_ms, walk):
             return BAD_CODEC
     if not walk.count:
         walk.first_offset = base_offset
@@ -94,8 +95,8 @@ cdef inline Fault note_message(
 ) noexcept nogil:
     # Count an entry that is taken for a message, whatever its magic.
     return note_entry(
-        entry, entry[ATTRIBUTES_POSITION] & CODEC_MASK, offset, offset, message_timestamp(entry),
-        message_size, walk,
+        entry, entry[ATTRIBUTES_POSITION] & CODEC_MASK, MAX_CODEC, offset, offset,
+        message_timestamp(entry), message_size, walk,
     )
 
 
@@ -154,7 +155,8 @@ cdef Fault walk_records(
     ):
         return BAD_CRC
     return note_entry(
-        entry, codec_of(entry), load64(entry), walk.offset, timestamp_of(entry), message_size, walk
+        entry, codec_of(entry), MAX_RECORDS_CODEC, load64(entry), walk.offset, timestamp_of(entry),
+        message_size, walk,
     )
 
 
@@ -386,7 +388,7 @@ def runs(data):
             if is_too_small(entry, message_size):
                 raise impossible_size(entry, position)
             codec = codec_of(entry)
-            if codec > MAX_CODEC:
+            if codec > (MAX_RECORDS_CODEC if has_records(entry) else MAX_CODEC):
                 raise UnknownCodec(codec)
             if codec or has_records(entry):
                 if plain_start >= 0:

@@ -17,14 +17,13 @@ flight, and responses come in their order.
 Brokers of any release are asked for their versions:
 
     request       0.8                        0.9              0.10 and later
-    Offsets       responds                   responds         responds
+    OffsetFetch   responds                   responds         responds
     ApiVersions   closes the connection      no response      responds
     ListGroups    -                          responds         responds
 
 The first of these is optional. It tells a broker of 0.8 from one that is starting or gone: only the
-former responds, and then closes the connection. Before a login a broker takes ApiVersions alone,
-and from 4.0 on it closes a connection that sends this Offsets. So after a connection that was
-closed without a response, the next one begins with ApiVersions.
+former responds, and then closes the connection. Before a login a broker takes ApiVersions alone.
+So after a connection that was closed without a response, the next one begins with ApiVersions.
 """
 
 from __future__ import annotations
@@ -47,10 +46,9 @@ from kafka08.protocol import codec
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.protocol.frame import TlsRecord
 from kafka08.protocol.list_groups import ListGroupsRequest
-from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.offset_fetch import probe
 from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.protocol.version_ranges import OF_0_8, OF_0_9, VersionRanges
-from kafka08.structs import ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
     import ssl
@@ -120,7 +118,7 @@ class Session:
     """
 
     __slots__ = ("_accepts_0_8", "_asks_versions", "_exchange", "_log_in", "_next_id",
-                 "_omits_offsets", "_was_answered", "client_id", "in_flight", "is_of_0_8",
+                 "_omits_probe", "_was_answered", "client_id", "in_flight", "is_of_0_8",
                  "is_opening", "least", "login_ms", "versions")  # fmt: skip
 
     def __init__(
@@ -137,7 +135,7 @@ class Session:
         self._log_in = security.log_in
         self._next_id = 0
         self._exchange: Exchange
-        self._omits_offsets = False
+        self._omits_probe = False
         self._was_answered = self.is_of_0_8 = self.is_opening = False
         self.in_flight: deque[InFlightRequest] = deque()
         self.end()
@@ -170,7 +168,7 @@ class Session:
     def end(self) -> None:
         """Forget all of the connection."""
         if self.is_opening and not self._was_answered and not self.is_of_0_8:
-            self._omits_offsets = not self._omits_offsets
+            self._omits_probe = not self._omits_probe
         self.in_flight.clear()
         self.versions = OF_0_8
         self.login_ms = 0
@@ -253,14 +251,14 @@ class Session:
 
     def _ask_versions(self) -> Exchange:
         frames = b""
-        asks_offsets = self._accepts_0_8 and not self._omits_offsets
-        if asks_offsets:
-            frames = self.request(OffsetsRequest(ORDINARY_CONSUMER, []))
+        asks_first = self._accepts_0_8 and not self._omits_probe
+        if asks_first:
+            frames = self.request(probe())
         frames += self.request(ApiVersionsRequest())
         if self._log_in is None:
             frames += self.request(ListGroupsRequest())
         payload = yield frames
-        if asks_offsets:
+        if asks_first:
             self.answered(payload)
             self.is_of_0_8 = True
             payload = yield b""

@@ -26,11 +26,10 @@ from kafka08.protocol.describe_groups import (
     DescribeGroupsResponse,
 )
 from kafka08.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
-from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.offset_fetch import probe
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import (
     OFFSETS_TOPIC,
-    ORDINARY_CONSUMER,
     Broker,
 )
 from kafka08.zk.store import ClusterStore
@@ -133,5 +132,5 @@ def _ask(connection: Connection, request: Request) -> Response | None:
         try:
             return connection.send(request)
         except ConnectionFailed:
-            connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
+            connection.send(probe())
     return None

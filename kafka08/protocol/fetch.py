@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from kafka08.errors import ProtocolError
+from kafka08.errors import ProtocolError, check
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.frame import SIZE
@@ -43,6 +43,20 @@ MAGIC_1_VERSION: Final = 2
 """From this version on sets may have magic 1; for earlier ones they are converted to magic 0."""
 MAGIC_2_VERSION: Final = 4
 """From this version on sets are sent as they are stored, also with magic 2."""
+LOG_START_VERSION: Final = 5
+"""From this version on log start offsets are in both."""
+SESSION_VERSION: Final = 7
+"""From this version on there are sessions, and an error of the whole response."""
+EPOCH_VERSION: Final = 9
+"""From this version on a request has the leader's epoch as its client knows it."""
+RACK_VERSION: Final = 11
+"""From this version on a leader may name a replica that is nearer. The last version that is not
+flexible: every broker from 2.3 to 4.4 serves it."""
+NO_SESSION: Final = 0
+NO_SESSION_EPOCH: Final = -1
+"""Of a request that begins no session: each names all of its partitions."""
+NO_LEADER_EPOCH: Final = -1
+NO_REPLICA: Final = -1
 LIMITED_VERSION: Final = 3
 """From this version on the whole response has a size limit, and the order of the request."""
 
@@ -54,6 +68,8 @@ class FetchPartition:
     max_bytes: Int32
     log_start_offset: Int64 = NO_LOG_START_OFFSET
     """Version 5: where the follower's log starts."""
+    leader_epoch: Int32 = NO_LEADER_EPOCH
+    """Version 9: the newest epoch that the client knows, for the broker to check; -1: none."""
 
 
 @dataclass(slots=True)
@@ -85,6 +101,8 @@ class FetchPartitionResponse:
     messages, and on error."""
     log_start_offset: Int64 = NO_LOG_START_OFFSET
     """Version 5; -1 on error."""
+    preferred_replica: Int32 = NO_REPLICA
+    """Version 11: the nearer replica to read from; -1: this one."""
 
 
 @dataclass(slots=True)
@@ -98,6 +116,15 @@ class FetchResponse(Response):
     topics: list[FetchTopicResponse]
     throttle_ms: Int32 = 0
     """How long a quota delayed the response."""
+    error_code: Int16 = 0
+    """Version 7: an error of the whole request; the response then names no partitions."""
+    session_id: Int32 = NO_SESSION
+
+
+@dataclass(slots=True)
+class ForgottenTopic:
+    topic: String
+    partitions: list[Int32]
 
 
 @dataclass(slots=True)
@@ -111,6 +138,12 @@ class FetchRequest(Request):
     """Maximum bytes of all sets together; filled in the order of the partitions."""
     isolation_level: ZeroOrOne = READ_UNCOMMITTED
     """Version 4: READ_UNCOMMITTED or READ_COMMITTED."""
+    session_id: Int32 = NO_SESSION
+    session_epoch: Int32 = NO_SESSION_EPOCH
+    forgotten: list[ForgottenTopic] = field(default_factory=list)
+    """Version 7: partitions that leave the session."""
+    rack_id: String = ""
+    """Version 11: where the client is."""
 
 
 class FetchResponseV1(WireForm, of=FetchResponse):
@@ -207,6 +240,92 @@ class FetchResponseV5(WireForm, of=FetchResponse):
     topics: list[FetchTopicResponseV5]
 
 
+class FetchRequestV7(WireForm, of=FetchRequest):
+    """1.1: adds sessions, in which a request names only what has changed."""
+
+    replica_id: Int32
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32
+    isolation_level: ZeroOrOne
+    session_id: Int32
+    session_epoch: Int32
+    topics: list[FetchTopicV5]
+    forgotten: list[ForgottenTopic]
+
+
+class FetchResponseV7(WireForm, of=FetchResponse):
+    throttle_ms: Int32
+    error_code: Int16
+    session_id: Int32
+    topics: list[FetchTopicResponseV5]
+
+
+class FetchPartitionV9(WireForm, of=FetchPartition):
+    partition: Int32
+    leader_epoch: Int32
+    offset: Int64
+    log_start_offset: Int64
+    max_bytes: Int32
+
+
+class FetchTopicV9(WireForm, of=FetchTopic):
+    topic: String
+    partitions: list[FetchPartitionV9]
+
+
+class FetchRequestV9(WireForm, of=FetchRequest):
+    """2.1: adds the leader epoch."""
+
+    replica_id: Int32
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32
+    isolation_level: ZeroOrOne
+    session_id: Int32
+    session_epoch: Int32
+    topics: list[FetchTopicV9]
+    forgotten: list[ForgottenTopic]
+
+
+class FetchRequestV11(WireForm, of=FetchRequest):
+    """2.3: adds the rack, for a fetch from the nearest replica."""
+
+    replica_id: Int32
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32
+    isolation_level: ZeroOrOne
+    session_id: Int32
+    session_epoch: Int32
+    topics: list[FetchTopicV9]
+    forgotten: list[ForgottenTopic]
+    rack_id: String
+
+
+class FetchPartitionResponseV11(WireForm, of=FetchPartitionResponse):
+    partition: Int32
+    error_code: Int16
+    high_watermark: Int64
+    last_stable_offset: Int64
+    log_start_offset: Int64
+    aborted: list[AbortedTransaction] | None
+    preferred_replica: Int32
+    message_set: FetchedMessages
+
+
+class FetchTopicResponseV11(WireForm, of=FetchTopicResponse):
+    topic: String
+    partitions: list[FetchPartitionResponseV11]
+
+
+class FetchResponseV11(WireForm, of=FetchResponse):
+    throttle_ms: Int32
+    error_code: Int16
+    session_id: Int32
+    topics: list[FetchTopicResponseV11]
+
+
 class SetSlice(Protocol):
     """A message set that is not in memory, but in a segment file, say."""
 
@@ -238,6 +357,14 @@ NAME_SIZE: Final = struct.Struct(">h")
 PARTITION_COUNT: Final = struct.Struct(">i")
 PARTITION_HEADER: Final = struct.Struct(">ihqi")
 """Partition, error code, high watermark, set size."""
+PARTITION_HEADERS: Final = (struct.Struct(">ihqq"), struct.Struct(">ihqqq"))
+"""Partition, error code, high watermark, last stable offset; log start offset from version 5 on."""
+SESSION: Final = struct.Struct(">hi")
+"""Error code and session."""
+COUNT: Final = struct.Struct(">i")
+ABORTED: Final = struct.Struct(">qq")
+ABORTED_MAX: Final = 100_000
+"""More in one response would cost more than their messages."""
 
 
 HighWatermarks = dict[str, dict[int, int]]
@@ -251,6 +378,8 @@ def read_news(
     watermark than `seen`, which gets it. Of thousands of partitions few have news, and objects for
     the others would take most of a consumer's time. ProtocolError."""
     try:
+        if version >= MAGIC_2_VERSION:
+            return _read_later_news(payload, version, seen)
         return _read_news(payload, CORRELATION_BYTES if version == 0 else THROTTLED_BYTES, seen)
     except (struct.error, UnicodeDecodeError) as error:
         raise ProtocolError(f"FetchResponse: {error}") from error
@@ -288,6 +417,79 @@ def _read_news(
     if at != length:
         raise ProtocolError(f"FetchResponse: {length} bytes, but its parts have {at}")
     return found
+
+
+def _read_later_news(
+    payload: memoryview, version: int, seen: HighWatermarks
+) -> list[tuple[str, FetchPartitionResponse]]:
+    """`_read_news` from MAGIC_2_VERSION on. A topic may come more than once."""
+    found = []
+    at, length = THROTTLED_BYTES, len(payload)
+    if version >= SESSION_VERSION:
+        error_code, _ = SESSION.unpack_from(payload, at)
+        at += SESSION.size
+        check(error_code, "a whole Fetch request")
+    header = PARTITION_HEADERS[version >= LOG_START_VERSION]
+    unpack, count_of = header.unpack_from, COUNT.unpack_from
+    has_preferred = version >= RACK_VERSION
+    (topics,) = count_of(payload, at)
+    at += COUNT.size
+    if topics < 0:
+        raise ProtocolError(f"FetchResponse: a count of {topics}")
+    for _ in range(topics):
+        (size,) = NAME_SIZE.unpack_from(payload, at)
+        at += NAME_SIZE.size
+        topic = str(payload[at : at + max(0, size)], "utf-8")
+        at += max(0, size)
+        (partitions,) = count_of(payload, at)
+        at += COUNT.size
+        if partitions < 0:
+            raise ProtocolError(f"FetchResponse: a count of {partitions}")
+        marks = seen.setdefault(topic, {})
+        for _ in range(partitions):
+            partition, error_code, high_watermark, stable, *start = unpack(payload, at)
+            at += header.size
+            (count,) = count_of(payload, at)
+            at += COUNT.size
+            aborted = None
+            if count > 0:
+                aborted, at = _read_aborted(payload, at, count)
+            preferred = NO_REPLICA
+            if has_preferred:
+                (preferred,) = count_of(payload, at)
+                at += COUNT.size
+            (size,) = count_of(payload, at)
+            at += COUNT.size
+            if (
+                size > 0
+                or error_code
+                or preferred != NO_REPLICA
+                or marks.get(partition) != high_watermark
+            ):
+                marks[partition] = high_watermark
+                data = payload[at : at + max(0, size)]
+                result = FetchPartitionResponse(
+                    partition,
+                    error_code,
+                    high_watermark,
+                    data,
+                    stable,
+                    aborted,
+                    start[0] if start else NO_LOG_START_OFFSET,
+                    preferred,
+                )
+                found.append((topic, result))
+            at += max(0, size)
+    if at != length:
+        raise ProtocolError(f"FetchResponse: {length} bytes, but its parts have {at}")
+    return found
+
+
+def _read_aborted(payload: memoryview, at: int, count: int) -> tuple[list[AbortedTransaction], int]:
+    end = at + count * ABORTED.size
+    if count > ABORTED_MAX or end > len(payload):
+        raise ProtocolError(f"FetchResponse: {count} aborted transactions")
+    return [AbortedTransaction(*one) for one in ABORTED.iter_unpack(payload[at:end])], end
 
 
 def response_pieces(
@@ -344,5 +546,11 @@ API = Api(
         ApiVersion(3, FetchRequestV3, FetchResponseV1, since=Level.V0_10_2),
         ApiVersion(MAGIC_2_VERSION, FetchRequestV4, FetchResponseV4, since=Level.V0_11_0),
         ApiVersion(5, FetchRequestV5, FetchResponseV5, since=Level.V0_11_0),
+        ApiVersion(6, FetchRequestV5, FetchResponseV5, since=None),
+        ApiVersion(7, FetchRequestV7, FetchResponseV7, since=None),
+        ApiVersion(8, FetchRequestV7, FetchResponseV7, since=None),
+        ApiVersion(EPOCH_VERSION, FetchRequestV9, FetchResponseV7, since=None),
+        ApiVersion(10, FetchRequestV9, FetchResponseV7, since=None),
+        ApiVersion(RACK_VERSION, FetchRequestV11, FetchResponseV11, since=None),
     ),
 )

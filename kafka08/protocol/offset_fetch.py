@@ -58,6 +58,11 @@ class OffsetFetchRequest(Request):
     """None: all partitions for which the group has an offset."""
 
 
+def probe() -> OffsetFetchRequest:
+    """A request to which brokers of every release respond at once, and do nothing."""
+    return OffsetFetchRequest("", [], version=1)
+
+
 class OffsetFetchRequestV0(WireForm, of=OffsetFetchRequest):
     group: Name
     topics: list[OffsetFetchTopic]

@@ -9,6 +9,7 @@ Error codes: 3, 6, -1. Source: kafka.api.OffsetRequest 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -24,6 +25,9 @@ from kafka08.protocol.types import (
     ZeroOrOne,
 )
 from kafka08.structs import NO_OFFSET
+
+ISOLATION_VERSION: Final = 2
+"""From this version on the log's end may be that for a reader of committed messages."""
 
 
 @dataclass(slots=True)
@@ -143,6 +147,6 @@ API = Api(
     (
         ApiVersion(0, OffsetsRequest, OffsetsResponse),
         ApiVersion(1, OffsetsRequestV1, OffsetsResponseV1, since=Level.V0_10_2),
-        ApiVersion(2, OffsetsRequestV2, OffsetsResponseV2, since=Level.V0_11_0),
+        ApiVersion(ISOLATION_VERSION, OffsetsRequestV2, OffsetsResponseV2, since=Level.V0_11_0),
     ),
 )

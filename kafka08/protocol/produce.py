@@ -8,7 +8,7 @@ kafka.api.ProducerRequest 0.8.2.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kafka08.levels import Level
@@ -30,6 +30,11 @@ MAGIC_1_VERSION: Final = 2
 """From this version on sets may have magic 1."""
 MAGIC_2_VERSION: Final = 3
 """From this version on each set is one batch of magic 2."""
+ZSTD_VERSION: Final = 7
+"""From this version on a batch may be compressed with zstd."""
+TEXT_VERSION: Final = 8
+"""From this version on a response has texts. The last version that is not flexible: every broker
+from 2.4 to 4.4 serves it."""
 
 
 @dataclass(slots=True)
@@ -45,6 +50,14 @@ class ProduceTopic:
 
 
 @dataclass(slots=True)
+class RecordError:
+    """Version 8: a record for which its batch was refused."""
+
+    index: Int32
+    message: NullableString
+
+
+@dataclass(slots=True)
 class ProducePartitionResponse:
     partition: Int32
     error_code: Int16
@@ -53,6 +66,10 @@ class ProducePartitionResponse:
     log_append_time_ms: Int64 = -1
     """The timestamp of all messages of the set if the broker sets it (LogAppendTime); else, and on
     error, -1."""
+    log_start_offset: Int64 = -1
+    """Version 5: the first offset of the log; -1 on error."""
+    record_errors: list[RecordError] = field(default_factory=list)
+    error_message: NullableString = None
 
 
 @dataclass(slots=True)
@@ -121,6 +138,48 @@ class ProduceResponseV2(WireForm, of=ProduceResponse):
     throttle_ms: Int32
 
 
+class ProducePartitionResponseV5(WireForm, of=ProducePartitionResponse):
+    partition: Int32
+    error_code: Int16
+    base_offset: Int64
+    log_append_time_ms: Int64
+    log_start_offset: Int64
+
+
+class ProduceTopicResponseV5(WireForm, of=ProduceTopicResponse):
+    topic: String
+    partitions: list[ProducePartitionResponseV5]
+
+
+class ProduceResponseV5(WireForm, of=ProduceResponse):
+    """1.0: adds the log start offset."""
+
+    topics: list[ProduceTopicResponseV5]
+    throttle_ms: Int32
+
+
+class ProducePartitionResponseV8(WireForm, of=ProducePartitionResponse):
+    partition: Int32
+    error_code: Int16
+    base_offset: Int64
+    log_append_time_ms: Int64
+    log_start_offset: Int64
+    record_errors: list[RecordError]
+    error_message: NullableString
+
+
+class ProduceTopicResponseV8(WireForm, of=ProduceTopicResponse):
+    topic: String
+    partitions: list[ProducePartitionResponseV8]
+
+
+class ProduceResponseV8(WireForm, of=ProduceResponse):
+    """2.4: adds which records were refused, and why."""
+
+    topics: list[ProduceTopicResponseV8]
+    throttle_ms: Int32
+
+
 API = Api(
     0,
     "Produce",
@@ -131,5 +190,10 @@ API = Api(
         ApiVersion(1, ProduceRequest, ProduceResponseV1, since=Level.V0_9_0),
         ApiVersion(2, ProduceRequest, ProduceResponseV2, since=Level.V0_10_2),
         ApiVersion(MAGIC_2_VERSION, ProduceRequestV3, ProduceResponseV2, since=Level.V0_11_0),
+        ApiVersion(4, ProduceRequestV3, ProduceResponseV2, since=None),
+        ApiVersion(5, ProduceRequestV3, ProduceResponseV5, since=None),
+        ApiVersion(6, ProduceRequestV3, ProduceResponseV5, since=None),
+        ApiVersion(ZSTD_VERSION, ProduceRequestV3, ProduceResponseV5, since=None),
+        ApiVersion(TEXT_VERSION, ProduceRequestV3, ProduceResponseV8, since=None),
     ),
 )

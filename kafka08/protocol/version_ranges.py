@@ -51,6 +51,12 @@ class VersionRanges:
             )
         return version
 
+    def lowest(self, request: type[Request], low: int, high: int) -> int:
+        """The lowest version from `low` to `high` that the broker serves. UnsupportedVersion
+        without one."""
+        self.highest(request, low, high)
+        return max(low, self._range(DECLARED[request])[0])
+
     def check(self, request: Request) -> None:
         """UnsupportedVersion for a request on which a broker that lists its versions would close
         the connection."""

@@ -36,6 +36,7 @@ from kafka08.protocol.metadata import (
     PartitionMetadata,
     TopicMetadata,
 )
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafka08.protocol.offsets import (
     OffsetsPartitionResponse,
     OffsetsRequest,
@@ -123,6 +124,8 @@ class FakeCluster:
                 return self._fetch(broker_id, request)
             case OffsetsRequest():
                 return self._offsets(broker_id, request)
+            case OffsetFetchRequest():
+                return OffsetFetchResponse([])  # to a probe
         raise AssertionError(f"{request} was not expected")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:

@@ -29,7 +29,7 @@ from kafka08.protocol.metadata import (
     PartitionMetadata,
     TopicMetadata,
 )
-from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC
 from kafka08.waiting import give_up_at
@@ -76,8 +76,8 @@ class Cluster:
                     return ConsumerMetadataResponse(
                         ConsumerCoordinatorNotAvailable.code, -1, "", -1
                     )
-                case OffsetsRequest():
-                    return OffsetsResponse([])
+                case OffsetFetchRequest():
+                    return OffsetFetchResponse([])
                 case _ if groups is None:
                     raise Hangup
                 case ListGroupsRequest() if self.drops:

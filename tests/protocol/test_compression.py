@@ -25,7 +25,9 @@ from kafka08.protocol.compression import (
     LZ4,
     NONE,
     SNAPPY,
+    ZSTD,
     DecompressionError,
+    UnpacksToMore,
     compress,
     decompress,
     decompress_start,
@@ -76,7 +78,7 @@ def test_no_codec() -> None:
         decompress(NONE, b"data", 3)
 
 
-@pytest.mark.parametrize("codec", [-1, 4, 7])
+@pytest.mark.parametrize("codec", [-1, 5, 7])
 def test_unknown_codec(codec: int) -> None:
     """Unknown numbers raise UnknownCodec in both directions."""
     with pytest.raises(UnknownCodec):
@@ -99,6 +101,49 @@ def test_unknown_names(name: str) -> None:
     """The ValueError lists the valid names."""
     with pytest.raises(ValueError, match="none, gzip, snappy, lz4"):
         compression.by_name(name)
+
+
+ZSTD_DATA = [b"", b"x", TEXT, NOISE]
+
+
+@pytest.mark.parametrize("data", ZSTD_DATA)
+@pytest.mark.parametrize("has_size", [True, False])
+def test_zstd_with_and_without_content_size(data: bytes, has_size: bool) -> None:
+    """Java and librdkafka write none; one batch may have several frames, some to be skipped."""
+    packed = bytes(compress(ZSTD, data))
+    if not has_size:
+        stream = cramjam.zstd.Compressor(3)
+        stream.compress(data)
+        packed = bytes(stream.finish())
+    assert decompress(ZSTD, packed, len(data)) == data
+    skipped = pack("<II", 0x184D2A53, 3) + b"abc"
+    assert decompress(ZSTD, packed + skipped + packed, 2 * len(data)) == data + data
+
+
+def test_zstd_is_for_clients() -> None:
+    """Brokers of 0.11 and before do not know it."""
+    packed = compress(ZSTD, TEXT)
+    for how in ({"strict": True}, {"magic": 0}, {"magic": 1}):
+        with pytest.raises(UnknownCodec):
+            decompress(ZSTD, packed, LIMIT, **how)
+
+
+def test_zstd_that_is_damaged_or_too_large() -> None:
+    """Any cut and any foreign bytes are an error; no more than the limit is unpacked."""
+    packed = bytes(compress(ZSTD, TEXT))
+    for size in range(1, len(packed), 7):
+        with pytest.raises(DecompressionError):
+            decompress(ZSTD, packed[:size], LIMIT)
+    with pytest.raises(DecompressionError):
+        decompress(ZSTD, packed + b"xyz", LIMIT)
+    with pytest.raises(UnpacksToMore):
+        decompress(ZSTD, packed, len(TEXT) - 1)
+    bomb = compress(ZSTD, bytes(64 << 20))
+    tracemalloc.start()
+    with pytest.raises(UnpacksToMore):
+        decompress(ZSTD, bomb, LIMIT)
+    assert tracemalloc.get_traced_memory()[1] < 2 * LIMIT
+    tracemalloc.stop()
 
 
 # ---- what must not be believed ----

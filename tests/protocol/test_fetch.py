@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.errors import ProtocolError
+from kafka08.errors import ProtocolError, UnknownError
 from kafka08.protocol import codec
 from kafka08.protocol.fetch import (
+    AbortedTransaction,
     FetchPartitionResponse,
     FetchRequest,
     FetchResponse,
@@ -109,7 +110,7 @@ def encoded(version: int, parts: list[tuple[str, FetchPartitionResponse]]) -> me
     return memoryview(codec.encode_response(response, 7, version))[4:]
 
 
-@given(version=st.sampled_from([0, 1, 2, 3]), topics=topics)
+@given(version=st.sampled_from(range(12)), topics=topics)
 def test_the_first_response_is_all_news(
     version: int, topics: list[tuple[str, list[PartitionData[Slice]]]]
 ) -> None:
@@ -145,7 +146,33 @@ def test_what_the_last_response_said_is_no_news() -> None:
     assert news({}) == [9]
 
 
-@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("version", [4, 5, 7, 11])
+def test_later_fields_are_read(version: int) -> None:
+    """A response has them from their versions on; null in place of a list or a set is read as
+    none."""
+    some = [AbortedTransaction(7, 3), AbortedTransaction(8, 1)]
+    full = FetchPartitionResponse(1, 0, 9, b"messages", 8, some)
+    if version >= 5:
+        full.log_start_offset = 2
+    if version >= 11:
+        full.preferred_replica = 3
+    nothing = FetchPartitionResponse(2, 1, -1, b"", -1, None)
+    payload = encoded(version, [("t", full), ("u", nothing), ("t", nothing)])
+    expected = [("t", full), ("u", nothing), ("t", nothing)]
+    assert read_news(payload, version, {}) == expected
+    null = memoryview(bytes(payload[:-4]) + b"\xff" * 4)
+    assert read_news(null, version, {}) == expected
+
+
+def test_an_error_of_the_whole_response_is_raised() -> None:
+    """From version 7 on it stands before the topics, of which there are none."""
+    response = FetchResponse([], error_code=70)
+    payload = memoryview(codec.encode_response(response, 7, 11))[4:]
+    with pytest.raises(UnknownError, match="70"):
+        read_news(payload, 11, {})
+
+
+@pytest.mark.parametrize("version", [0, 2, 4, 11])
 def test_a_cut_response_has_no_news(version: int) -> None:
     """A response that ends early, or goes on after its end, is refused."""
     part = FetchPartitionResponse(1, 0, 5, b"messages")

@@ -28,12 +28,12 @@ def request(version: int, offset: int, max_bytes: int) -> FetchRequest:
     )
 
 
-@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize("version", range(12))
 def test_a_changed_frame_is_the_frame_of_the_changed_request(version: int) -> None:
     """Offset, size and correlation id are changed in the layout of every version."""
     names = [TopicPartition("ü", 7), TopicPartition("ü", 3), TopicPartition("t", 0)]
     asked: Any = {name: SimpleNamespace() for name in names}
-    frame = FetchFrame(request(version, 10, 20), "fetcher", asked, has_limit=version >= 3)
+    frame = FetchFrame(request(version, 10, 20), "fetcher", asked)
     assert frame.numbered(1) == encode_request(request(version, 10, 20), 1, "fetcher")
     first, second, third = asked.values()
     frame.put(second, 1 << 40, 70_000)

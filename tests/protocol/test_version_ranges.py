@@ -40,6 +40,15 @@ def test_no_common_version_is_an_error(ranges: list[ApiVersionRange]) -> None:
         VersionRanges(ranges).highest(FetchRequest, 0, 3)
 
 
+def test_the_lowest_common_version() -> None:
+    """A request whose first version says most keeps it until a broker has dropped it."""
+    for first, expected in ((0, 0), (1, 1)):
+        ranges = VersionRanges([ApiVersionRange(2, first, 11)])
+        assert ranges.lowest(OffsetsRequest, 0, 2) == expected
+    with pytest.raises(UnsupportedVersion):
+        VersionRanges([ApiVersionRange(2, 3, 11)]).lowest(OffsetsRequest, 0, 2)
+
+
 def test_ranges_of_0_9_are_those_of_its_level() -> None:
     """They have Fetch 1 and JoinGroup 0, and no offset lookup by time."""
     assert OF_0_9.highest(FetchRequest, 0, 3) == 1

@@ -379,7 +379,7 @@ class ReplicaFetcher:
         names, frame = list(wanted), self._frame
         if frame is None or self._framed != (names, wait_ms):
             request = self._request(wanted, wait_ms)
-            frame = FetchFrame(request, self.name, wanted, has_limit=self._is_limited)
+            frame = FetchFrame(request, self.name, wanted)
             self._frame = frame
             self._framed = names, wait_ms
         else:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kafka08.protocol.fetch import READ_UNCOMMITTED
+
 SMALLEST: Final = "smallest"
 LARGEST: Final = "largest"
 NO_RESET: Final = "none"
@@ -30,6 +32,9 @@ class FetchOptions(Protocol):
     def fetch_max_bytes(self) -> int | None: ...
 
     @property
+    def isolation(self) -> int: ...
+
+    @property
     def num_consumer_fetchers(self) -> int: ...
 
     @property
@@ -45,6 +50,8 @@ class FetchSettings:
     fetch_message_max_bytes  the limit of one partition in a response
     fetch_max_bytes          the limit of a whole response, for brokers from 0.10.1 on; None: use
                              a Fetch version below 3, which has no such limit
+    isolation                READ_COMMITTED: without messages of transactions that were aborted, up
+                             to the first that is open
     """
 
     auto_offset_reset: str
@@ -52,5 +59,6 @@ class FetchSettings:
     fetch_min_bytes: int
     fetch_wait_max_ms: int
     fetch_max_bytes: int | None
+    isolation: int = READ_UNCOMMITTED
     num_consumer_fetchers: int = 1
     refresh_leader_backoff_ms: int

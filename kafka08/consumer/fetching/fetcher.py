@@ -29,13 +29,16 @@ from kafka08.client.requests import (
     fetch_request,
     offsets_request,
     offsets_results,
+    offsets_version,
 )
 from kafka08.config import INT_MAX
+from kafka08.consumer.fetching.committed import committed
 from kafka08.consumer.fetching.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetching.fetch_settings import NO_RESET, SMALLEST, FetchOptions
 from kafka08.consumer.fetching.fetched import FetchedSet
 from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition, Sink
 from kafka08.errors import (
+    ApiError,
     ClientError,
     InvalidMessage,
     KafkaError,
@@ -51,6 +54,8 @@ from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
     MAGIC_1_VERSION,
+    RACK_VERSION,
+    READ_COMMITTED,
     FetchPartitionResponse,
     FetchRequest,
     HighWatermarks,
@@ -272,7 +277,7 @@ class PartitionFetcher:
     def _highest_version(self) -> int:
         """0 on a connection that does not ask for the broker's versions."""
         self._connection.open()
-        highest = MAGIC_1_VERSION if self._config.fetch_max_bytes is None else LIMITED_VERSION
+        highest = MAGIC_1_VERSION if self._config.fetch_max_bytes is None else RACK_VERSION
         return self._connection.versions.highest(FetchRequest, 0, highest)
 
     def _current(self) -> list[OwnedPartition]:
@@ -408,6 +413,7 @@ class PartitionFetcher:
             max_wait_ms=wait_ms,
             min_bytes=self._config.fetch_min_bytes,
             max_bytes=self._bytes_max_of_all,
+            isolation=self._config.isolation,
             version=self._version,
         )
         self._framed = framed
@@ -415,7 +421,6 @@ class PartitionFetcher:
             request,
             self._connection.client_id,
             {tp: asked.partition for tp, asked in wanted.items()},
-            has_limit=self._version >= LIMITED_VERSION,
         )
         self._seen = {}  # each of them is to get its high watermark
         return frame
@@ -428,9 +433,9 @@ class PartitionFetcher:
         payload = self._connection.read_payload()
         try:
             news = read_news(payload, self._version, self._seen)
-        except ProtocolError as malformed:
+        except (ApiError, ProtocolError) as unusable:
             self._connection.close()
-            raise ProtocolError(f"from {self._connection}: {malformed}") from malformed
+            raise ProtocolError(f"from {self._connection}: {unusable}") from unusable
         for partition in self._with_messages:
             partition.may_have_more = False
         self._with_messages = []
@@ -448,7 +453,7 @@ class PartitionFetcher:
                 continue
             error = error_for(result.error_code)
             if error is None:
-                partition.high_watermark = result.high_watermark
+                partition.high_watermark = self._end_of(result)
                 if partition.outage.error is not None:
                     partition.outage.end()
                 if len(result.message_set):
@@ -479,6 +484,12 @@ class PartitionFetcher:
             self._ask(self._choose_ahead(chunks))
         for chunk in chunks.values():
             chunk.partition.sink.offer(chunk)
+
+    def _end_of(self, result: FetchPartitionResponse) -> int:
+        """The first offset that the reader must not see yet."""
+        if self._config.isolation == READ_COMMITTED and result.last_stable_offset >= 0:
+            return result.last_stable_offset
+        return result.high_watermark
 
     def _slow_down(self, results: Iterable[FetchPartitionResponse]) -> None:
         """Pause after many responses without messages and errors that came too early."""
@@ -539,6 +550,8 @@ class PartitionFetcher:
             )
             logger.error("[%s] %s", self._name, behind)
             return Chunk(partition, b"", offset, offset, error=behind, hold=True)
+        if result.aborted and self._config.isolation == READ_COMMITTED:
+            data = committed(data, result.aborted)
         return Chunk(partition, data, offset, next_offset, verified=summary.codec == 0)
 
     def _reset(self, partitions: Collection[OwnedPartition]) -> None:
@@ -570,7 +583,11 @@ class PartitionFetcher:
         smallest = self._config.auto_offset_reset == SMALLEST
         time = EARLIEST_OFFSET if smallest else LATEST_OFFSET
         times = {partition.topic_partition: time for partition in partitions}
-        response = self._connection.send(offsets_request(times))
+        isolation = self._config.isolation
+        version = offsets_version(self._connection.versions, isolation)
+        response = self._connection.send(
+            offsets_request(times, isolation=isolation, version=version)
+        )
         assert isinstance(response, OffsetsResponse)
         results = offsets_results(response)
         unknown = [p for p in partitions if not self._move(p, results.get(p.topic_partition))]
@@ -580,10 +597,10 @@ class PartitionFetcher:
 
     def _move(self, partition: OwnedPartition, result: OffsetsPartitionResponse | None) -> bool:
         error: type[KafkaError] | None = error_for(result.error_code) if result else ProtocolError
-        if result is None or error is not None or not result.offsets or result.offsets[0] < 0:
+        if result is None or error is not None or not result.found or result.found[0] < 0:
             logger.warning("[%s] no offset of %s: %s", self._name, partition.topic_partition, error)
             return False
-        old, new = partition.fetch_offset, result.offsets[0]
+        old, new = partition.fetch_offset, result.found[0]
         if partition.sink.reset(partition, old, new) and old != NO_OFFSET:
             logger.warning(
                 "Current offset %d for partition %s out of range; reset offset to %d",

@@ -45,10 +45,11 @@ class BrokerQueries:
     they retry while a partition or the group's coordinator moves to another broker; then they raise
     the last error."""
 
-    def __init__(self, poller: Poller, group: str, runtime: ClientRuntime) -> None:
+    def __init__(self, poller: Poller, group: str, isolation: int, runtime: ClientRuntime) -> None:
         self._poller = poller
         self._cluster = poller.cluster
         self._group = group
+        self._isolation = isolation
         self._runtime = runtime
 
     def committed(
@@ -75,7 +76,9 @@ class BrokerQueries:
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, int]:
-        return self._retry(lambda: log_offsets.log_ends(self._cluster, partitions), timeout_s)
+        return self._retry(
+            lambda: log_offsets.log_ends(self._cluster, partitions, self._isolation), timeout_s
+        )
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout_s: float

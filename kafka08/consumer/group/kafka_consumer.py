@@ -105,7 +105,7 @@ class KafkaConsumer(Closeable):
         )
         self._stream = self._poller.stream
         self._partitions = self._poller.partitions
-        self._queries = BrokerQueries(self._poller, config.group_id, runtime)
+        self._queries = BrokerQueries(self._poller, config.group_id, config.isolation, runtime)
         self._users: dict[str, object] = {}
         """CALL: the task that is in a method now. ITERATION: the one that has the message of an
         iteration. Claimed and released in one step each, for a signal handler may raise between
@@ -418,7 +418,8 @@ class KafkaConsumer(Closeable):
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, int]:
-        """The high watermark of each log: the first offset that consumers must not see yet."""
+        """The first offset of each log that consumers must not see yet: its high watermark, or with
+        read_committed its first open transaction."""
         wanted = parse_partitions(partitions)
         with self._use():
             return self._queries.end_offsets(wanted, timeout)

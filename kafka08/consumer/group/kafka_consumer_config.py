@@ -21,7 +21,8 @@ from kafka08.consumer.group.deserializers import (
 )
 from kafka08.consumer.group.sticky import StickyAssignor
 from kafka08.errors import ConfigError
-from kafka08.safety import ALLOW_DOC, OF_CONSUMERS
+from kafka08.protocol.fetch import READ_COMMITTED, READ_UNCOMMITTED
+from kafka08.safety import ALLOW_DOC
 
 if TYPE_CHECKING:
     from kafka08.consumer.config_keywords import KafkaConsumerConfigKeywords
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 NONE: Final = "none"
+ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _CLIENTS: Final = "org.apache.kafka.clients.consumer."
 ASSIGNORS: Final[dict[str, type[Assignor]]] = {
     _CLIENTS + "RangeAssignor": RangeAssignor,
@@ -46,8 +48,6 @@ class KafkaConsumerConfig(SecureClientConfig):
 
     Assignors, deserializers and interceptors take Java's names or `module:callable`.
     """
-
-    SAFETY = OF_CONSUMERS
 
     bootstrap_servers: str = key(doc="host:port,host:port of a few brokers of the cluster.")
     group_id: str = key("", doc="The consumer group, for subscribe and for commits.")
@@ -111,8 +111,8 @@ class KafkaConsumerConfig(SecureClientConfig):
     interceptor_classes: str = key("", doc="Comma list of module:callable that make interceptors.")
     isolation_level: str = key(
         "read_uncommitted",
-        choices=("read_uncommitted", "read_committed"),
-        doc="read_committed is refused: transactions came with 0.11.",
+        choices=tuple(ISOLATIONS),
+        doc="read_committed: no messages of transactions that are open or were aborted.",
     )
     kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
     metric_reporters: str = key("", effect=False, doc="Java classes that report metrics.")
@@ -150,6 +150,11 @@ class KafkaConsumerConfig(SecureClientConfig):
                 raise ConfigError(
                     f"request.timeout.ms: {self.request_timeout_ms} is not above {name} ({limit})"
                 )
+
+    @property
+    def isolation(self) -> int:
+        """`isolation.level` as a number of the protocol."""
+        return ISOLATIONS[self.isolation_level]
 
     @property
     def without_effect(self) -> list[str]:

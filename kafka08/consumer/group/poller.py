@@ -154,6 +154,7 @@ class Poller:
             self.cluster,
             config.group_id,
             RESETS.get(config.auto_offset_reset),
+            isolation=config.isolation,
             on_found=self.stream.call,
             backoff_s=self._backoff_s,
             runtime=runtime,
@@ -489,6 +490,7 @@ def fetch_settings(config: KafkaConsumerConfig) -> FetchSettings:
         fetch_min_bytes=config.fetch_min_bytes,
         fetch_wait_max_ms=config.fetch_max_wait_ms,
         fetch_max_bytes=config.fetch_max_bytes,
+        isolation=config.isolation,
         refresh_leader_backoff_ms=config.retry_backoff_ms,
     )
 

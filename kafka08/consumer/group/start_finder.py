@@ -22,6 +22,7 @@ from kafka08.consumer.group.committer import fetch_committed
 from kafka08.consumer.group.partitions import Start
 from kafka08.errors import KafkaError, NoOffsetForPartition
 from kafka08.listing import some_of
+from kafka08.protocol.fetch import READ_UNCOMMITTED
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
@@ -76,6 +77,7 @@ class StartFinder:
 
     group     "": there are no committed offsets
     reset     auto.offset.reset; None: none
+    isolation READ_COMMITTED: the log ends at its first open transaction
     on_found  called in the task of a search when it ends
     """
 
@@ -85,6 +87,7 @@ class StartFinder:
         group: str,
         reset: Start | None,
         *,
+        isolation: int = READ_UNCOMMITTED,
         on_found: Callable[[], None],
         backoff_s: float,
         runtime: ClientRuntime,
@@ -92,6 +95,7 @@ class StartFinder:
         self._cluster = cluster
         self._group = group
         self._reset = reset
+        self._isolation = isolation
         self._on_found = on_found
         self._backoff_s = backoff_s
         self._runtime = runtime
@@ -200,7 +204,8 @@ class StartFinder:
     def _ask_leader(self, asked: Asked, epoch: int) -> None:
         found = Found(asked, epoch)
         times = {tp: time for tp, start in asked.items() if (time := self._time(start)) is not None}
-        for tp, outcome in offsets_or_errors(self._cluster, times).items():
+        ends = offsets_or_errors(self._cluster, times, isolation=self._isolation)
+        for tp, outcome in ends.items():
             if isinstance(outcome, KafkaError):
                 found.failures[tp] = outcome
             elif not outcome:

@@ -17,6 +17,7 @@ from kafka08.client.requests import StorageName
 from kafka08.config import INT_MAX, Config, check_id, key
 from kafka08.consumer.fetching.fetch_settings import LARGEST, SMALLEST
 from kafka08.errors import ConfigError
+from kafka08.protocol.fetch import READ_UNCOMMITTED
 
 if TYPE_CHECKING:
     from kafka08.consumer.config_keywords import ConsumerConfigKeywords
@@ -98,6 +99,11 @@ class ConsumerConfig(Config):
     @property
     def fetch_max_bytes(self) -> None:
         """A response of 0.8 has no limit of its own (FetchSettings)."""
+
+    @property
+    def isolation(self) -> int:
+        """Its versions of Fetch have none."""
+        return READ_UNCOMMITTED
 
     @property
     def migration_note(self) -> dict[str, str]:
