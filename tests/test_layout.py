@@ -132,7 +132,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "migration": {"admin", "client", "consumer", "observe", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
     "observe": {"client", "protocol", "network.connection", "consumer", "zk"},
-    "groups": {"consumer", "observe", "protocol", "zk"},
+    "groups": {"client", "consumer", "observe", "protocol", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "format", "zk"},
     "spark": CLIENT_SIDE | {"arrow"},
     "doctor": {

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.assignment import check_assignment
+from kafka08.client import PLAINTEXT, Security
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import (
     NO_ERROR,
@@ -59,6 +60,7 @@ class BrokerAdmin(Closeable):
     """The operations of AdminClient that brokers serve. Usable in a `with` statement.
 
     timeout_ms   how long brokers may take to elect leaders of a new topic, or to delete a topic
+    security     of the connections to brokers
     """
 
     def __init__(
@@ -66,13 +68,16 @@ class BrokerAdmin(Closeable):
         bootstrap: Sequence[tuple[str, int]],
         *,
         timeout_ms: int = 30_000,
+        security: Security = PLAINTEXT,
         runtime: Runtime = THREADS,
     ) -> None:
         self._runtime = runtime
         self._timeout_ms = timeout_ms
         self._addresses = ", ".join(host_port(host, port) for host, port in bootstrap)
-        self._probe = ClusterClient(bootstrap, timeout_ms=PROBE_MS, runtime=runtime)
-        self._cluster = ClusterClient(bootstrap, timeout_ms=timeout_ms + MARGIN_MS, runtime=runtime)
+        self._probe, self._cluster = (
+            ClusterClient(bootstrap, timeout_ms=longest_ms, security=security, runtime=runtime)
+            for longest_ms in (PROBE_MS, timeout_ms + MARGIN_MS)
+        )
         self._serves: bool | None = None
 
     def close(self) -> None:

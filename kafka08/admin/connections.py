@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client import PLAINTEXT, ClusterClient, Security, parse_bootstrap
 from kafka08.client.cluster import SILENT_S
 from kafka08.client.coordinators import Check, Coordinators
 from kafka08.client.log_offsets import offsets_at
@@ -47,6 +47,7 @@ class Connections(Closeable):
     bootstrap   brokers to begin with, of the same cluster; None: those registered in ZooKeeper.
                 ConfigError if they are not those of `zookeeper`
     is_patient  as ZkClient's
+    security    of the connections to brokers
     """
 
     def __init__(
@@ -55,9 +56,11 @@ class Connections(Closeable):
         bootstrap: str | None = None,
         *,
         is_patient: bool = True,
+        security: Security = PLAINTEXT,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self.runtime = runtime
+        self._security = security
         self._is_interrupted = False
         self._store: ClusterStore | None = None
         if zookeeper is not None:
@@ -155,7 +158,9 @@ class Connections(Closeable):
         return self._client(addresses)
 
     def _client(self, addresses: Sequence[Address]) -> ClusterClient:
-        return ClusterClient(addresses, client_id=CLIENT_ID, runtime=self.runtime)
+        return ClusterClient(
+            addresses, client_id=CLIENT_ID, security=self._security, runtime=self.runtime
+        )
 
     def offsets_at(
         self, partitions: Collection[TopicPartition], time_ms: int
@@ -167,7 +172,11 @@ class Connections(Closeable):
                 "brokers of 0.8 find no message by its timestamp; give offsets, earliest or latest"
             )
         cluster = ClusterClient(
-            self._addresses, client_id=CLIENT_ID, negotiates=True, runtime=self.runtime
+            self._addresses,
+            client_id=CLIENT_ID,
+            negotiates=True,
+            security=self._security,
+            runtime=self.runtime,
         )
         try:
             return offsets_at(cluster, partitions, time_ms)

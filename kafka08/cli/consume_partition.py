@@ -13,7 +13,7 @@ import click
 from kafka08.cli.echo import say
 from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.message_output import check_reader, output_descriptor, write_all
-from kafka08.cli.options import cluster_addresses, read_config
+from kafka08.cli.options import cluster_addresses, read_config, security_of
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.printing import Printing
 from kafka08.cli.signals import Stopped, StopRequest
@@ -111,6 +111,7 @@ def connected(
     """A client of the brokers of the running command's options."""
     from kafka08.client import ClusterClient
 
+    params = click.get_current_context().params
     with stopping.waiting():
         addresses = cluster_addresses(config.zookeeper_connect)
     return ClusterClient(
@@ -118,6 +119,7 @@ def connected(
         client_id=config.client_id,
         timeout_ms=config.socket_timeout_ms,
         negotiates=negotiates,
+        security=security_of(read_config(params["config_file"], params["overrides"])),
     )
 
 

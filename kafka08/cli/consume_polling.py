@@ -91,6 +91,7 @@ def consume_range(
                 config.bootstrap,
                 client_id=config.client_id,
                 negotiates=True,
+                security=config.security,
             )
         ) as cluster,
         printing.stopping.waiting(),

@@ -24,7 +24,13 @@ from kafka08.cli.offset_plans import (
     read_csv,
     store_option,
 )
-from kafka08.cli.options import cluster_options, cluster_places, example, json_option
+from kafka08.cli.options import (
+    cluster_options,
+    cluster_places,
+    cluster_security,
+    example,
+    json_option,
+)
 from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
@@ -192,7 +198,7 @@ def open_reader() -> GroupReader:
     """A reader for --zookeeper and --bootstrap of the running command."""
     from kafka08.groups import GroupReader
 
-    return GroupReader(*cluster_places())
+    return GroupReader(*cluster_places(), security=cluster_security())
 
 
 def read_group(name: str, kind: str | None, *, with_times: bool = False) -> ShownGroup:

@@ -18,6 +18,7 @@ from kafka08.profile import PROFILES
 from kafka08.topic_name import fault_of
 
 if TYPE_CHECKING:
+    from kafka08.client import Security
     from kafka08.consumer.subscription import TopicFilter
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -26,6 +27,10 @@ Names = TypeVar("Names", str, tuple[str, ...], None)
 NEITHER: Final = (
     "Give --bootstrap (env var: 'KAFKA08_BOOTSTRAP') or --zookeeper (env var: 'KAFKA08_ZOOKEEPER')."
 )
+
+
+COMMAND_CONFIG: Final = "kafka08.command_config"
+"""The name of --command-config in the context of a command."""
 
 
 SECONDS_MAX: Final = 10_000_000
@@ -123,8 +128,19 @@ def admin_bootstrap_option(function: Function) -> Function:
 
 
 def cluster_options(function: Function) -> Function:
-    """--bootstrap and --zookeeper for a tool that needs one of them: see `cluster_addresses`."""
+    """--bootstrap and --zookeeper for a tool that needs one of them: see `cluster_addresses`. With
+    --command-config FILE, for `cluster_security`."""
     function = _zookeeper_option(required=False)(function)
+    function = click.option(
+        "--command-config",
+        "command_config",
+        envvar="KAFKA08_COMMAND_CONFIG",
+        show_envvar=True,
+        type=click.Path(dir_okay=False),
+        expose_value=False,
+        callback=_note_command_config,
+        help="A .properties file with the keys for TLS and SASL at --bootstrap.",
+    )(function)
     return click.option(
         "--bootstrap",
         "--broker-list",
@@ -134,6 +150,33 @@ def cluster_options(function: Function) -> Function:
         metavar="HOST:PORT[,..]",
         help="Some brokers; replaces ZooKeeper.",
     )(function)
+
+
+def _note_command_config(
+    context: click.Context, _: click.Parameter, value: str | None
+) -> str | None:
+    context.meta[COMMAND_CONFIG] = value
+    return value
+
+
+def cluster_security() -> Security:
+    """How the running command secures its connections to --bootstrap, by --command-config.
+    ConfigError."""
+    from kafka08.client import PLAINTEXT
+
+    path = click.get_current_context().meta[COMMAND_CONFIG]
+    if path is None or not prefers_bootstrap():
+        return PLAINTEXT
+    return security_of(load_properties(path))
+
+
+def security_of(properties: Mapping[str, str]) -> Security:
+    """The security that these keys ask for, among those of other clients. ConfigError."""
+    from kafka08.client.security import PREFIXES, SecureClientConfig
+
+    config = SecureClientConfig({n: v for n, v in properties.items() if n.startswith(PREFIXES)})
+    config.log_notes()
+    return config.security
 
 
 def cluster_places() -> tuple[str | None, str | None]:
@@ -155,6 +198,13 @@ def _given_places() -> tuple[str | None, str | None]:
     required = {option.name for option in context.command.params if option.required}
     if typed:
         places = {n: place if n in {*typed, *required} else None for n, place in places.items()}
+    is_configured = context.get_parameter_source("command_config") is ParameterSource.COMMANDLINE
+    if is_configured and places["zookeeper"] is not None:
+        raise click.UsageError(
+            "--command-config is for --bootstrap alone: with --zookeeper the brokers are asked at "
+            "the PLAINTEXT listeners that they have there.",
+            context,
+        )
     return places["zookeeper"], places["bootstrap"]
 
 

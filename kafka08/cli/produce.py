@@ -230,6 +230,8 @@ def chooses_old_producer() -> bool:
     given = read_config(context.params["config_file"], context.params["overrides"], {})
     if name_old_producer(given):
         return True
+    if given.get("security.protocol", "PLAINTEXT") != "PLAINTEXT":
+        return False  # brokers of 0.8 have no other protocol
     is_typed = context.get_parameter_source("bootstrap") is ParameterSource.COMMANDLINE
     if "bootstrap.servers" in given and not is_typed:
         return False

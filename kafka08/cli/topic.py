@@ -16,6 +16,7 @@ from kafka08.cli.echo import say, show
 from kafka08.cli.failures import exit_if_silent
 from kafka08.cli.options import (
     cluster_options,
+    cluster_security,
     example,
     json_option,
     legal_topic,
@@ -317,7 +318,7 @@ def overrides_of(config: tuple[str, ...]) -> dict[str, str]:
 
 def broker_admin(bootstrap: str | None) -> BrokerAdmin:
     assert bootstrap is not None, "prefers_bootstrap checks this"
-    return BrokerAdmin(parse_bootstrap(bootstrap))
+    return BrokerAdmin(parse_bootstrap(bootstrap), security=cluster_security())
 
 
 def zookeeper_admin(zookeeper: str | None) -> AdminClient:

@@ -14,6 +14,7 @@ from kafka08.cli.failures import advice_for, check_topic_exists
 from kafka08.cli.options import (
     cluster_addresses,
     cluster_options,
+    cluster_security,
     example,
     is_number,
     json_option,
@@ -143,6 +144,7 @@ def ask(
         cluster_addresses(),
         client_id="kafka08-topic-offsets",
         retry_policy=RetryPolicy(tries=2),
+        security=cluster_security(),
         silent_s=SILENT_S,
     )
     with closing(client) as cluster:

@@ -12,12 +12,15 @@ from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo, TopicInfo
 from kafka08.client.retry import RetryPolicy
+from kafka08.network.session import PLAINTEXT, Security
 
 __all__ = [
+    "PLAINTEXT",
     "ClusterClient",
     "ClusterMetadata",
     "PartitionInfo",
     "RetryPolicy",
+    "Security",
     "TopicInfo",
     "parse_bootstrap",
 ]

@@ -18,6 +18,8 @@ from kafka08.network.session import PLAINTEXT, Exchange, Security, Session
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
+PREFIXES: Final = ("security.", "ssl.", "sasl.", "enable.ssl.")
+"""How the keys of this module begin, and those of librdkafka for the same."""
 _MODULE: Final = "org.apache.kafka.common.security."
 MODULES: Final = {
     _MODULE + "plain.PlainLoginModule": ("PLAIN",),

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from kafka08.client import PLAINTEXT, Security
 from kafka08.errors import KafkaError
 from kafka08.lifecycle import Closeable
 from kafka08.observe.commit_times import RECENT_RECORDS, CommitTimes, KafkaCommit
@@ -51,6 +52,7 @@ class GroupReader(Closeable):
     zookeeper   connect string of the cluster; None: ZooKeeper groups cannot be read
     bootstrap   brokers to ask, of the same cluster; None: those registered in ZooKeeper.
                 ConfigError if they are not those of `zookeeper`
+    security    of the connections to them
     """
 
     def __init__(
@@ -58,11 +60,12 @@ class GroupReader(Closeable):
         zookeeper: str | None = None,
         bootstrap: str | None = None,
         *,
+        security: Security = PLAINTEXT,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self._runtime = runtime
         self._name = zookeeper or bootstrap
-        self._reader = ClusterReader(zookeeper, bootstrap, runtime=runtime)
+        self._reader = ClusterReader(zookeeper, bootstrap, security=security, runtime=runtime)
 
     def __repr__(self) -> str:
         return f"<GroupReader {self._name}>"

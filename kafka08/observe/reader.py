@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
-from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
+from kafka08.client import PLAINTEXT, ClusterClient, RetryPolicy, Security, parse_bootstrap
 from kafka08.client.cluster import PROBE_S, SILENT_S
 from kafka08.client.coordinators import Coordinators
 from kafka08.client.message_times import message_times
@@ -60,6 +60,7 @@ class ClusterReader(Closeable):
     bootstrap   brokers to ask, of the same cluster; None: those registered in ZooKeeper.
                 ConfigError if they are not those of `zookeeper`
     lent        connections that somebody else closes, instead of both
+    security    of the connections to brokers
     store       the cluster's znodes; None without ZooKeeper
     """
 
@@ -69,12 +70,14 @@ class ClusterReader(Closeable):
         bootstrap: str | None = None,
         *,
         lent: tuple[ClusterStore | None, ClusterClient] | None = None,
+        security: Security = PLAINTEXT,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         assert zookeeper or bootstrap or lent, "give the connect string of ZooKeeper, or brokers"
         self._runtime = runtime
         self._bootstrap = parse_bootstrap(bootstrap) if bootstrap is not None else None
         self._is_lent = lent is not None
+        self._security = security
         self.store: ClusterStore | None
         self._cluster: ClusterClient | None
         self.store, self._cluster = lent or (None, None)
@@ -328,6 +331,7 @@ class ClusterReader(Closeable):
             connect_timeout_ms=2000,
             retry_policy=RETRIES,
             negotiates=negotiates,
+            security=self._security,
             silent_s=SILENT_S,
             runtime=self._runtime,
         )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
+from kafka08.config import escape_property
 from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig
 from kafka08.errors import AuthenticationFailed, KafkaError
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
@@ -143,6 +148,51 @@ def test_stores_of_keytool_are_read(secured: SecuredBroker) -> None:
         "ssl_keystore_password": STORE_PASSWORD,
     }
     assert Counter(there_and_back(secured.keys("MTLS", **stores))) == Counter(SENT)
+
+
+def test_the_commands_take_a_file_of_keys(secured: SecuredBroker, tmp_path: Path) -> None:
+    """With the keys of Kafka's tools, and others for other clients. All that works by --bootstrap
+    alone."""
+    keys = secured.keys("SASL_SSL", **login_keys("SCRAM-SHA-256"))
+    bootstrap = keys.pop("bootstrap.servers")
+    file = tmp_path / "client.properties"
+    lines = {**keys, "group.id": "words-readers", "consumer.timeout.ms": "3000"}
+    file.write_text("".join(f"{name}={escape_property(v)}\n" for name, v in lines.items()))
+
+    def kafka08(*words: str, stdin: str = "") -> str:
+        option = "--config" if words[0] in {"produce", "consume"} else "--command-config"
+        line = [sys.executable, "-m", "kafka08.cli", *words, "--bootstrap", bootstrap]
+        done = subprocess.run(
+            [*line, option, str(file)], input=stdin, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert PASSWORD not in done.stderr
+        return done.stdout
+
+    topic = f"words{next(_names)}"
+    kafka08("topic", "create", topic, "--partitions", "2")
+    assert topic in kafka08("topic", "list").split()
+    assert "PartitionCount:2" in kafka08("topic", "describe", topic)
+    kafka08("produce", topic, stdin="a\nb\nc\n")
+    kafka08("produce", topic)
+    ends = json.loads(kafka08("topic", "offsets", topic, "--json"))
+    assert sum(row["messages"] for row in ends) == 3
+    read_back = kafka08("consume", topic, "--from-beginning", "--max-messages", "3")
+    assert Counter(read_back.split()) == Counter("abc")
+    by_partition = [
+        kafka08("consume", topic, "--partition", number, "--offset", "earliest", *more)
+        for number, more in (("0", ("--no-wait-at-logend",)), ("1", ("--until", "end")))
+    ]
+    assert Counter("".join(by_partition).split()) == Counter("abc")
+    assert Counter(kafka08("consume", topic, "--last", "5").split()) == Counter("abc")
+    group = "words-readers"
+    assert group in kafka08("group", "list")
+    kafka08("group", "describe", group)
+    assert "0" in kafka08("offsets", "lag", group)
+    kafka08("group", "reset", group, "--topic", topic, "--to", "earliest", "--execute")
+    lag = json.loads(kafka08("offsets", "get", group, "--topic", topic, "--json"))
+    assert sum(row["lag"] for row in lag) == 3
+    kafka08("topic", "delete", topic)
 
 
 CLOSED_BEFORE_1_0 = "brokers before 1.0 close it after a wrong password"
