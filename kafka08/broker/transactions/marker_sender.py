@@ -23,6 +23,7 @@ from kafka08.broker.transactions.transactional_ids import SendMarkers
 from kafka08.errors import (
     NO_ERROR,
     ClientError,
+    Closed,
     LeaderNotAvailable,
     ProtocolError,
     RequestTimedOut,
@@ -189,6 +190,7 @@ class _Channel:
         self._name = f"transaction markers of broker {broker_id} for broker {broker.id}"
         self._waiting: deque[Waiting] = deque()
         self._is_sending = False
+        self._has_ended = False
         self._connection = Connection(
             broker.host,
             broker.port,
@@ -206,7 +208,8 @@ class _Channel:
             self._runtime.spawn(self._run, name=self._name)
 
     def end(self) -> None:
-        """Make what is sent now fail: the broker has another address, or this one stops."""
+        """Everything fails with 7: the broker has another address, or this one stops."""
+        self._has_ended = True
         if self._is_sending:
             self._connection.abort()
         else:
@@ -219,6 +222,8 @@ class _Channel:
             except Exception as error:  # noqa: BLE001 - what waits must be sent
                 uncaught(self._runtime, error, logger, "Uncaught error: %s", self._name)
         self._is_sending = False
+        if self._has_ended:
+            self._connection.close()
 
     def _take(self) -> list[Waiting]:
         """The markers of the next request."""
@@ -232,6 +237,8 @@ class _Channel:
         codes: Mapping[tuple[int, TopicPartition], int] = {}
         missing = UnknownError.code
         try:
+            if self._has_ended:
+                raise Closed("the connection is no longer used")
             request = WriteTxnMarkersRequest([one.marker for one in batch])
             codes = codes_of(self._connection.send(request))
         except (ClientError, ProtocolError) as error:
