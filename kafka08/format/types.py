@@ -24,6 +24,7 @@ __all__ = [
     "MIN_MESSAGE_BYTES",
     "NO_TIMESTAMP",
     "NO_TIMESTAMP_TYPE",
+    "RECORDS_MAGIC",
     "TIMESTAMP_BYTES",
     "TIMESTAMP_POSITION",
     "TIMESTAMP_TYPE_BIT",
@@ -64,6 +65,8 @@ MAX_RECORDS_CODEC: Final = 4
 """In a record batch, from 2.1 on: zstd. No broker of ours takes it from a producer."""
 MAX_MAGIC: Final = 1
 """Message formats: 0 without timestamps, 1 (0.10.0) with them."""
+RECORDS_MAGIC: Final = 2
+"""The message format of record batches (0.11.0)."""
 TIMESTAMP_TYPE_BIT: Final = 0x08
 """In the attributes of magic 1: set for LogAppendTime, clear for CreateTime."""
 NO_TIMESTAMP: Final = -1

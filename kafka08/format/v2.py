@@ -27,6 +27,7 @@ from kafka08.format.types import (
     CREATE_TIME,
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
+    RECORDS_MAGIC,
     TIMESTAMP_TYPE_BIT,
     Buffer,
     CorruptMessage,
@@ -120,7 +121,7 @@ def varint(value: int, bits: int = 32) -> bytes:
 
 
 class V2(RecordFormat):
-    magic = 2
+    magic = RECORDS_MAGIC
     head_bytes = _HEAD.size
     crc_position = 17
     crc_start = 21

@@ -173,6 +173,7 @@ cdef bint append_checked(SegmentTail tail, object data, int64_t now_ms) except -
             walk.fault == SOUND
             and walk.count
             and walk.monotonic
+            and not walk.magics & 1 << RECORDS_MAGIC
             and walk.first_offset >= tail.end_offset
             and walk.last_offset - tail.base_offset <= INT32_MAX
             and walk.size <= tail.segment_bytes - tail.size

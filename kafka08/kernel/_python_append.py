@@ -27,6 +27,7 @@ from kafka08.kernel.types import (
     EMPTY_ENTRY_BYTES,
     MAGIC_POSITION,
     MAX_SET_BYTES,
+    RECORDS_MAGIC,
     TIMESTAMP_BYTES,
     Buffer,
     EntryTooLarge,
@@ -277,6 +278,7 @@ def _append_copy(tail: SegmentTail, data: Buffer, now_ms: int) -> bool:
     return (
         summary.count > 0
         and summary.monotonic
+        and not summary.magics & 1 << RECORDS_MAGIC
         and summary.first_offset >= tail.end_offset
         and summary.last_offset - tail.base_offset <= INT_MAX
         and summary.size <= tail.segment_bytes - tail.size

@@ -14,7 +14,7 @@ from kafka08 import kernel
 from kafka08.config import LONG_MAX
 from kafka08.errors import InvalidMessage, UnknownError
 from kafka08.format import RecordFormat, format_of, magic_of
-from kafka08.kernel.types import Buffer, Rules
+from kafka08.kernel.types import RECORDS_MAGIC, Buffer, Rules
 from kafka08.levels import Level
 from kafka08.protocol import compression, message_set, record_batches, validation
 from kafka08.protocol_version import LATEST, parse_protocol_version
@@ -140,6 +140,11 @@ class LogConfig:
         return isinstance(format_of(self.magic), RecordFormat)
 
     @property
+    def keeps_record_state(self) -> bool:
+        """Whether a log keeps its producers and leader epochs."""
+        return self.level >= Level.V0_11_0
+
+    @property
     def format_setting(self) -> str:
         """The broker's key, with its value, that decides the message format."""
         if self.rules is None:
@@ -225,7 +230,7 @@ class LogConfig:
         )
         if self.stores_records:
             return record_batches.prepare(data, base_offset, now_ms, *arguments, leader_epoch)
-        if self.level >= Level.V0_11_0 and magic_of(data) == record_batches.MAGIC:
+        if self.level >= Level.V0_11_0 and magic_of(data) == RECORDS_MAGIC:
             limit = self.max_message_bytes
             data = record_batches.lowered(data, now_ms, self.rules, limit, max_unpacked_bytes)
         return validation.prepare(data, base_offset, now_ms, *arguments)

@@ -20,11 +20,6 @@ from pathlib import Path
 from kafka08 import kernel
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
-from kafka08.errors import (
-    OffsetOutOfRange,
-    UnknownError,
-    UnsupportedForMessageFormat,
-)
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
@@ -41,12 +36,11 @@ from kafka08.log.files import (
 from kafka08.log.loader import load_segments
 from kafka08.log.log_segments import LogSegments
 from kafka08.log.names import parse_partition_directory, segment_files
-from kafka08.log.offset_lookup import offset_at_time, offsets_before
-from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
+from kafka08.log.readable_log import ReadableLog
+from kafka08.log.record_state import RecordState
+from kafka08.log.retention import RetentionPolicy, deletable
 from kafka08.log.segment import LogSegment
-from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
-from kafka08.log.time_index import TimestampOffset
-from kafka08.log.time_search import TimeSearch
+from kafka08.log.slices import AppendInfo
 from kafka08.log.unsynced import UnsyncedChanges
 from kafka08.metrics import Timings
 from kafka08.protocol import message_set
@@ -65,7 +59,7 @@ def no_jitter(_limit: int) -> int:
     return 0
 
 
-class Log:
+class Log(ReadableLog):
     """The log in `directory` (created if missing), named `<topic>-<partition>`.
 
     clock            wall time, for segment ages and flush intervals
@@ -81,6 +75,7 @@ class Log:
     sealed_changes     increases when sealed segments are truncated or deleted; a cleaning in
                        progress aborts then
     log_directory      the parent of `directory`; a LogManager's logs share one object for it
+    records            the producers and leader epochs of its record batches
 
     Opening may read the whole log (recovery) and may do so in any thread; afterwards one thread at
     a time. Raises StorageError, or CorruptLog for misnamed segment files.
@@ -136,6 +131,8 @@ class Log:
         self.active_segment.end_offset = log_end_offset
         if not config.gives_time:  # else the messages may have other timestamps than the index
             self.active_segment.take_largest(loaded.largest)
+        self.records = RecordState(self.directory, disk, is_kept=config.keeps_record_state)
+        self._restore_records(may_have_batches=config.stores_records and not clean_shutdown)
         # A clean stop has flushed everything; after another one the loader may have cut below the
         # point.
         self.recovery_point = (
@@ -157,56 +154,6 @@ class Log:
             self.active_segment.is_full = True
         self._config = config
         self.active_segment.take_limits(config)
-
-    @property
-    def name(self) -> str:
-        """`<topic>-<partition>`."""
-        return self.directory.name
-
-    @property
-    def log_start_offset(self) -> int:
-        """The lowest offset that may be read."""
-        return self._base_offsets[0]
-
-    @property
-    def log_end_offset(self) -> int:
-        """The next offset to be written (LEO)."""
-        return self.active_segment.end_offset
-
-    @property
-    def log_end(self) -> LogOffset:
-        """The LEO with its position."""
-        active = self.active_segment
-        return LogOffset(self.log_end_offset, active.base_offset, active.size)
-
-    @property
-    def size(self) -> int:
-        """Bytes of messages in all segments."""
-        return self._segments.size
-
-    @property
-    def segment_count(self) -> int:
-        """At least 1."""
-        return len(self._segments)
-
-    @property
-    def segment_facts(self) -> list[SegmentFacts]:
-        """The segments for retention policies, oldest first."""
-        return self._segments.facts
-
-    @property
-    def sealed_segments(self) -> list[LogSegment]:
-        """The segments that accept no more appends, oldest first; a cleaner may replace them."""
-        return self._segments.sealed
-
-    @property
-    def active_base_offset(self) -> int:
-        """The base offset of the active segment."""
-        return self.active_segment.base_offset
-
-    def base_offset_of(self, offset: int) -> int:
-        """The base offset of the segment of `offset`; the log start if it is below."""
-        return self._segments.segment_of(offset).base_offset
 
     @property
     def is_closed(self) -> bool:
@@ -251,9 +198,14 @@ class Log:
         return AppendInfo(first_offset, last_offset, summary.count, size, time_ms)
 
     def append_prepared(
-        self, prepared: message_set.PreparedSet, *, flush: bool = True
+        self,
+        prepared: message_set.PreparedSet,
+        *,
+        from_client: bool = True,
+        flush: bool = True,
     ) -> AppendInfo:
-        """Append a set that `config.prepare` numbered from the current LEO.
+        """Append a set that `config.prepare` numbered from the current LEO, or one of the broker
+        itself, whose sequences are not checked.
 
         For callers that prepare elsewhere (compression in a native thread); the log must not have
         changed since.
@@ -262,16 +214,26 @@ class Log:
             f"{self.name}: a set numbered from {prepared.first_offset} does not start at the log "
             f"end offset {self.log_end_offset}"
         )
-        return self._append_numbered(prepared, self._clock.time_ms(), flush)
+        now_ms = self._clock.time_ms()
+        return self._append_numbered(prepared, now_ms, flush, from_client=from_client)
 
     def _append_numbered(
-        self, prepared: message_set.PreparedSet, now_ms: int, flush: bool
+        self,
+        prepared: message_set.PreparedSet,
+        now_ms: int,
+        flush: bool,
+        *,
+        from_client: bool = True,
     ) -> AppendInfo:
         first_offset, last_offset = prepared.first_offset, prepared.last_offset
         count = prepared.count
         if not count:
             return AppendInfo(first_offset, last_offset, 0, 0)
         data = prepared.data
+        repeated = self.records.repeated(data, prepared) if from_client else None
+        if repeated is not None:
+            offsets = repeated.base_offset, repeated.last_offset
+            return AppendInfo(*offsets, 0, 0, repeated.max_timestamp_ms)
         self._write(data, len(data), first_offset, prepared, now_ms, flush)
         return AppendInfo(
             first_offset,
@@ -361,7 +323,10 @@ class Log:
             ):
                 self.roll()
                 segment = self.active_segment
+        noted = self.records.batches_in(data, summary)
+        self.records.note_epochs(noted)
         segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
+        self.records.note(memoryview(data), noted, now_ms, segment)
         segment.end_offset = end_offset = summary.last_offset + 1
         if flush and end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
@@ -384,6 +349,7 @@ class Log:
                 )
                 remove(self.disk, path)
         self.active_segment.seal()
+        self.records.take_snapshot(base_offset, self.log_start_offset)
         self._crash(crashpoints.ROLL_SEALED)
         # Before the segment exists: see UnsyncedChanges.
         self._unsynced.mark_roll(self.log_end_offset)
@@ -393,68 +359,6 @@ class Log:
         flush = self.begin_flush()
         if flush is not None:
             self._background.flush_soon(flush)
-
-    # Reading
-
-    def read(self, offset: int, max_bytes: int, max_offset: int | None = None) -> LogSlice:
-        """Up to `max_bytes` from the first entry at or above `offset`, from one segment.
-
-        `max_offset` ends the slice before the entry at or above it. At the LEO, or if all messages
-        up to it are deleted, the slice is empty. OffsetOutOfRange below the log start or above the
-        LEO; UnknownError for a negative size or a `max_offset` below `offset`, as from 0.8.2.2.
-        """
-        active = self.active_segment
-        log_end_offset = active.end_offset
-        # Most fetches end here, without a look at an index.
-        if offset == log_end_offset:
-            return LogSlice(offset, active.base_offset, active.file, active.size, 0)
-        if not self._base_offsets[0] <= offset < log_end_offset:
-            raise OffsetOutOfRange(
-                f"Request for offset {offset} but we only have log segments in the range "
-                f"{self._base_offsets[0]} to {log_end_offset}."
-            )
-        if max_bytes < 0:
-            raise UnknownError(f"Invalid max size for log read ({max_bytes})")
-        if offset >= active.base_offset:
-            segment, position = active, active.position_of(offset)
-        else:
-            segment, position = self._segments.locate(offset)
-        if position is None:
-            return LogSlice(log_end_offset, active.base_offset, active.file, active.size, 0)
-        end = segment.size
-        if max_offset is not None and max_offset < log_end_offset:
-            end = segment.end_before(max_offset, offset, position)
-        size = end - position
-        return LogSlice(
-            offset,
-            segment.base_offset,
-            segment.file,
-            position,
-            size if size < max_bytes else max_bytes,
-        )
-
-    def position_of(self, offset: int) -> LogOffset:
-        """The position of `offset`; OffsetOutOfRange outside of log start to LEO."""
-        return self.read(offset, 0).log_offset
-
-    def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
-        """See offset_lookup.offsets_before."""
-        now_ms = self._clock.time_ms()
-        return offsets_before(self._segments, self.log_end_offset, now_ms, time_ms, max_offsets)
-
-    def offset_at_time(
-        self,
-        time_ms: int,
-        run: Callable[[TimeSearch], TimestampOffset | None] = TimeSearch.run,
-    ) -> TimestampOffset | None:
-        """See offset_lookup.offset_at_time. CorruptLog if messages cannot be read,
-        UnsupportedForMessageFormat if the log stores no timestamps."""
-        if not self.config.magic:
-            raise UnsupportedForMessageFormat(
-                f"Cannot search offsets based on timestamp because message format version for "
-                f"partition {self.topic_partition} is {self.config.message_format_version}"
-            )
-        return offset_at_time(self._segments, time_ms, run)
 
     # Flushing
 
@@ -477,6 +381,7 @@ class Log:
             if unsynced.complete(before) and up_to > self.recovery_point:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
+                self.records.drop_old_snapshots(self._segments, up_to)
 
         return PendingFlush(str(self.directory), files, complete)
 
@@ -502,6 +407,7 @@ class Log:
         if count:
             self.sealed_changes += 1
             self._delete_segments(0, count)
+            self.records.log_start_rose(self.log_start_offset)
         return count
 
     def replace_segments(self, old: Sequence[LogSegment], cleaned: CleanedSegment) -> None:
@@ -546,6 +452,7 @@ class Log:
         segment = self._segments.segment_of(offset)
         position = segment.position_of(offset)
         offset = segment.end_offset_before(segment.size if position is None else position, offset)
+        is_cut = offset < self.log_end_offset
         # First: a flush under way must not raise the recovery point over what follows.
         self._unsynced.begin_truncation()
         if keep < len(self._segments):
@@ -557,6 +464,8 @@ class Log:
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self.active_segment = self._segments.active
         with no_way_back():
+            if is_cut:
+                self.records.begin_truncation(offset)
             self.active_segment.truncate_to(
                 offset,
                 position,
@@ -568,6 +477,9 @@ class Log:
         self.active_segment.end_offset = offset
         self.active_segment.take_limits(self.config)
         self.recovery_point = min(offset, self.recovery_point)
+        if is_cut:
+            with no_way_back():
+                self._restore_records(may_have_batches=True)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Delete every message; the log continues, empty, at `offset`."""
@@ -579,6 +491,7 @@ class Log:
             sync_directory(self.disk, self.directory)
             self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
             self._add_segment(offset)
+            self.records.reset(offset)
         self._unsynced.was_cut = False
         self.active_segment.end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)
@@ -587,6 +500,7 @@ class Log:
         """Trim the indexes. The operating system writes unflushed messages."""
         self._closed = True
         self.active_segment.takes_plain_sets = False
+        self.records.take_snapshot(self.log_end_offset, self.log_start_offset)
         for segment in self._segments:
             segment.close()
 
@@ -604,6 +518,16 @@ class Log:
                 self.disk.remove_tree(self.directory)
             else:
                 self.disk.rename(self.directory, renamed)
+
+    def _restore_records(self, *, may_have_batches: bool) -> None:
+        """Bring the state of the record batches up to the log end, after it was opened or cut."""
+        self.records.restore(
+            self._segments,
+            self.log_end_offset,
+            self._clock.time_ms(),
+            self.read,
+            may_have_batches=may_have_batches,
+        )
 
     def _delete_segments(self, start: int, end: int) -> None:
         self._segments.delete(start, end, self.config.file_delete_delay_ms, self._crash)
@@ -629,6 +553,7 @@ class Log:
             created_ms=self._clock.time_ms(),
             jitter_ms=self._draw_jitter(limit) if limit else 0,
             has_timestamps=config.has_timestamps,
+            has_transactions=config.keeps_record_state,
             crash=self._crash,
             disk=self.disk,
         )

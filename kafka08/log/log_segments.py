@@ -94,7 +94,7 @@ class LogSegments(Sequence[LogSegment]):
         return [
             file
             for segment in self._segments[self.number_of(start) : last]
-            for file in (segment.file, *(index.opened() for index in segment.indexes))
+            for file in (segment.file, *(index.opened() for index in segment.written_indexes))
         ]
 
     def append(self, segment: LogSegment) -> None:

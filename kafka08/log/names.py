@@ -7,6 +7,9 @@
         00000000000000000042.log                messages from offset 42 on
         00000000000000000042.index              sparse offset → position map of that file
         00000000000000000042.timeindex          sparse map timestamp → offset (0.10.1)
+        00000000000000000042.txnindex           aborted transactions of that file (0.11)
+        00000000000000000042.snapshot           the producers before offset 42 (0.11)
+        leader-epoch-checkpoint                 where leader epochs begin (0.11)
         *.deleted                               not in the log any more, removed later
         *.cleaned, *.swap                       a compaction in progress
         00000000000000000042.unsynced.deleted   ours: those before 42 might not be on disk
@@ -29,6 +32,8 @@ from kafka08.structs import TopicPartition
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
+TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
+SNAPSHOT_SUFFIX: Final = ".snapshot"
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
@@ -40,6 +45,8 @@ LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+"""In the directory of each partition."""
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 """Written and read by the broker's replica manager."""
 
@@ -63,12 +70,23 @@ def time_index_file(directory: Path, base_offset: int) -> Path:
     return directory / f"{base_offset:020d}{TIME_INDEX_SUFFIX}"
 
 
+def transaction_index_file(directory: Path, base_offset: int) -> Path:
+    """The path of the segment's index of aborted transactions."""
+    return directory / f"{base_offset:020d}{TRANSACTION_INDEX_SUFFIX}"
+
+
+def snapshot_file(directory: Path, offset: int) -> Path:
+    """The path of the snapshot of the producers before `offset`."""
+    return directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"
+
+
 def segment_files(directory: Path, base_offset: int) -> tuple[Path, ...]:
     """The paths of all files that a segment may have."""
     return (
         log_file(directory, base_offset),
         index_file(directory, base_offset),
         time_index_file(directory, base_offset),
+        transaction_index_file(directory, base_offset),
     )
 
 

@@ -6,6 +6,7 @@ The leader checks a batch of a client before it appends it:
     the epoch is below the known one                            47
     a batch outside of a transaction while one is open          48
     one of the last BATCHES_MAX batches again                   Repeated: nothing is appended
+    the first batch of a transaction that was not begun here    48
     a new epoch, or an unknown producer, and a sequence not 0   45
     any other sequence than the one behind the last             45
 
@@ -71,6 +72,10 @@ class Marker(NamedTuple):
     offset: int
     timestamp_ms: int
 
+    @property
+    def end(self) -> TransactionEnd:
+        return TransactionEnd(self.producer_id, self.epoch, self.commits, self.coordinator_epoch)
+
 
 class TransactionEnd(NamedTuple):
     """A coordinator's decision on a producer's transaction, which becomes a marker."""
@@ -82,9 +87,10 @@ class TransactionEnd(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """A batch that is in the log already: its first offset and its largest timestamp."""
+    """A batch that is in the log already: its offsets and its largest timestamp."""
 
     base_offset: int
+    last_offset: int
     max_timestamp_ms: int
 
 
@@ -95,6 +101,10 @@ class KnownBatch(NamedTuple):
     last_sequence: int
     base_offset: int
     max_timestamp_ms: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + ((self.last_sequence - self.base_sequence) & SEQUENCE_MAX)
 
 
 class ProducerEntry(NamedTuple):
@@ -131,6 +141,19 @@ class _Producer:
     batches: deque[KnownBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_MAX))
     ended_by: Marker | None = None
 
+    def batches_of_entry(self) -> list[KnownBatch]:
+        """The batch that the entry of a snapshot describes."""
+        if self.last_sequence == NO_SEQUENCE:
+            return []
+        return [
+            KnownBatch(
+                (self.last_sequence - self.offset_delta) & SEQUENCE_MAX,
+                self.last_sequence,
+                self.last_offset - self.offset_delta,
+                self.timestamp_ms,
+            )
+        ]
+
 
 class Producers:
     """The producers of one partition."""
@@ -139,6 +162,8 @@ class Producers:
         self._producers: dict[int, _Producer] = {}
         self._unreplicated: list[tuple[int, int]] = []
         """First offset and marker of each transaction whose marker the HW has not passed yet."""
+        self._begun: dict[int, int] = {}
+        """Producer id → epoch of each transaction that may have its first batch here."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -148,36 +173,63 @@ class Producers:
 
     # Batches
 
-    def check(self, batch: SequencedBatch) -> Repeated | None:
+    def check_set(self, batches: Iterable[SequencedBatch]) -> Repeated | None:
+        """Whether the leader appends a client's set with these batches: None, or the place where it
+        is already. Errors as `check`, also for a set of which only a part is there."""
+        found: list[Repeated | None] = []
+        before: dict[int, SequencedBatch] = {}
+        for batch in batches:
+            found.append(self.check(batch, before.get(batch.producer_id)))
+            before[batch.producer_id] = batch
+        repeated = [one for one in found if one is not None]
+        if not repeated:
+            return None
+        if len(repeated) < len(found):
+            raise OutOfOrderSequence("a set with batches that are in the log, and others")
+        return Repeated(repeated[0].base_offset, *repeated[-1][1:])
+
+    def check(self, batch: SequencedBatch, before: SequencedBatch | None = None) -> Repeated | None:
         """Whether the leader appends a client's batch: None, or the place where it is already.
+        `before`: the producer's last batch in the same set, which is not appended yet.
         InvalidProducerEpoch, InvalidTxnState, InvalidMessage, OutOfOrderSequence."""
         if batch.base_sequence < 0:
             raise InvalidMessage(f"producer {batch.producer_id}: sequence {batch.base_sequence}")
         if batch.epoch == NO_EPOCH:
             return None
         known = self._producers.get(batch.producer_id)
-        if known is not None and batch.epoch < known.epoch:
+        epoch = NO_EPOCH if known is None else known.epoch
+        if batch.epoch < epoch:
             raise InvalidProducerEpoch(
-                f"producer {batch.producer_id}: epoch {batch.epoch} is below {known.epoch}"
+                f"producer {batch.producer_id}: epoch {batch.epoch} is below {epoch}"
             )
-        if known is not None and known.first_offset != NO_OFFSET and not batch.is_transactional:
-            raise InvalidTxnState(f"producer {batch.producer_id} has an open transaction")
-        if known is None or batch.epoch > known.epoch:
-            expected = 0
-        else:
+        self._check_transaction(batch, known)
+        expected = 0
+        if known is not None and batch.epoch == epoch:
             for one in known.batches:
                 if (one.base_sequence, one.last_sequence) == (
                     batch.base_sequence,
                     batch.last_sequence,
                 ):
-                    return Repeated(one.base_offset, one.max_timestamp_ms)
-            expected = (known.last_sequence + 1) & SEQUENCE_MAX
-        if batch.base_sequence != expected:
+                    return Repeated(one.base_offset, one.last_offset, one.max_timestamp_ms)
+            expected = known.last_sequence + 1
+        if before is not None and before.epoch == batch.epoch:
+            expected = before.last_sequence + 1
+        if batch.base_sequence != expected & SEQUENCE_MAX:
             raise OutOfOrderSequence(
                 f"producer {batch.producer_id} epoch {batch.epoch}: sequence "
-                f"{batch.base_sequence}, but {expected} is next"
+                f"{batch.base_sequence}, but {expected & SEQUENCE_MAX} is next"
             )
         return None
+
+    def _check_transaction(self, batch: SequencedBatch, known: _Producer | None) -> None:
+        is_open = known is not None and known.first_offset != NO_OFFSET
+        if is_open and not batch.is_transactional:
+            raise InvalidTxnState(f"producer {batch.producer_id} has an open transaction")
+        begun = self._begun.get(batch.producer_id)
+        if batch.is_transactional and not is_open and begun != batch.epoch:
+            raise InvalidTxnState(
+                f"producer {batch.producer_id} epoch {batch.epoch} has no transaction here"
+            )
 
     def append(self, batch: SequencedBatch, now_ms: int) -> None:
         """A batch was appended, or copied from the leader, or read from the log."""
@@ -211,28 +263,31 @@ class Producers:
 
     # Transactions
 
-    def check_marker(self, marker: Marker) -> bool:
-        """Whether the leader appends a coordinator's marker: False for the one that it has appended
-        last, which comes again after a timeout. InvalidProducerEpoch,
+    def begin_transaction(self, producer_id: int, epoch: int) -> None:
+        """The coordinator has this partition in a transaction of the producer: its batches are
+        taken, until a marker."""
+        self._begun[producer_id] = epoch
+
+    def check_marker(self, end: TransactionEnd) -> Repeated | None:
+        """Whether the leader appends a coordinator's marker: None, or the place of the one that it
+        has appended last, which comes again after a timeout. InvalidProducerEpoch,
         TransactionCoordinatorFenced."""
-        known = self._producers.get(marker.producer_id)
+        known = self._producers.get(end.producer_id)
         if known is None:
-            return True
-        if marker.epoch < known.epoch:
+            return None
+        if end.producer_epoch < known.epoch:
             raise InvalidProducerEpoch(
-                f"producer {marker.producer_id}: epoch {marker.epoch} is below {known.epoch}"
+                f"producer {end.producer_id}: epoch {end.producer_epoch} is below {known.epoch}"
             )
-        if marker.coordinator_epoch < known.coordinator_epoch:
+        if end.coordinator_epoch < known.coordinator_epoch:
             raise TransactionCoordinatorFenced(
-                f"producer {marker.producer_id}: coordinator epoch {marker.coordinator_epoch} is "
+                f"producer {end.producer_id}: coordinator epoch {end.coordinator_epoch} is "
                 f"below {known.coordinator_epoch}"
             )
         last = known.ended_by
-        return last is None or (last.epoch, last.coordinator_epoch, last.commits) != (
-            marker.epoch,
-            marker.coordinator_epoch,
-            marker.commits,
-        )
+        if last is None or last.end != end:
+            return None
+        return Repeated(last.offset, last.offset, last.timestamp_ms)
 
     def append_marker(self, marker: Marker, now_ms: int) -> AbortedTransaction | None:
         """A marker was appended, or copied, or read; returns the entry of the index of aborted
@@ -244,6 +299,7 @@ class Producers:
         if known.first_offset != NO_OFFSET:
             self._unreplicated.append((first, marker.offset))
         known.first_offset = NO_OFFSET
+        self._begun.pop(marker.producer_id, None)
         known.batches.clear()
         known.ended_by = marker
         known.last_offset, known.offset_delta = marker.offset, 0
@@ -278,6 +334,7 @@ class Producers:
     def last_stable_offset(self, high_watermark: int, log_start_offset: int) -> int:
         """The first offset that a reader of committed messages must not see: that of the first
         transaction that is open, or whose marker is not replicated; else the HW."""
+        self.high_watermark_rose(high_watermark)
         firsts = [*self._open_offsets(), *(first for first, _ in self._unreplicated)]
         if not firsts:
             return high_watermark
@@ -310,6 +367,15 @@ class Producers:
 
     # Snapshots
 
+    def known_batches(self) -> list[tuple[int, KnownBatch]] | None:
+        """Producer id and batch of all that are recognized; None if the entries say as much."""
+        if all(known.batches_of_entry() == list(known.batches) for known in self._all()):
+            return None
+        return [(id_, one) for id_, known in self._producers.items() for one in known.batches]
+
+    def _all(self) -> Iterable[_Producer]:
+        return self._producers.values()
+
     def entries(self) -> list[ProducerEntry]:
         """For a snapshot."""
         return [
@@ -327,12 +393,17 @@ class Producers:
         ]
 
     @classmethod
-    def of_snapshot(cls, entries: Iterable[ProducerEntry], now_ms: int) -> Producers:
-        """The producers of a snapshot; the batches behind it are appended afterwards. Only the last
-        batch of each is known, so the snapshot should lie BATCHES_MAX batches back."""
+    def of_snapshot(
+        cls,
+        entries: Iterable[ProducerEntry],
+        now_ms: int,
+        batches: Iterable[tuple[int, KnownBatch]] | None = None,
+    ) -> Producers:
+        """The producers of a snapshot; the batches behind it are appended afterwards. Without
+        `batches`, as in one of 0.11.0.3, only the last of each producer is recognized."""
         found = cls()
         for entry in entries:
-            known = _Producer(
+            found._producers[entry.producer_id] = _Producer(
                 entry.epoch,
                 entry.last_sequence,
                 entry.last_offset,
@@ -342,14 +413,10 @@ class Producers:
                 entry.first_offset,
                 now_ms,
             )
-            if entry.last_sequence != NO_SEQUENCE:
-                known.batches.append(
-                    KnownBatch(
-                        (entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX,
-                        entry.last_sequence,
-                        entry.last_offset - entry.offset_delta,
-                        entry.timestamp_ms,
-                    )
-                )
-            found._producers[entry.producer_id] = known
+        for producer_id, batch in batches or ():
+            if producer_id in found:
+                found._producers[producer_id].batches.append(batch)
+        if batches is None:
+            for known in found._all():
+                known.batches += known.batches_of_entry()
         return found

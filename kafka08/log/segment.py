@@ -35,11 +35,18 @@ from kafka08.log.files import (
     storage_errors,
 )
 from kafka08.log.index_file import IndexFile
-from kafka08.log.names import DELETED_SUFFIX, index_file, log_file, time_index_file
+from kafka08.log.names import (
+    DELETED_SUFFIX,
+    index_file,
+    log_file,
+    time_index_file,
+    transaction_index_file,
+)
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.time_index import TimeIndex, TimestampOffset
 from kafka08.log.time_search import TimeSearch
+from kafka08.log.transaction_index import TransactionIndex
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
@@ -57,6 +64,7 @@ class LogSegment(kernel.SegmentTail):
     jitter_ms      subtracted from the age at which this segment is rolled
     end_offset, is_full, and the limits of appends      for the active segment only
     time_index     None below 0.10.2; then timestamps are not used
+    aborted        None below 0.11
 
     With a time index:
 
@@ -69,8 +77,8 @@ class LogSegment(kernel.SegmentTail):
     Only the active segment accepts appends; `activate` makes it so. Not thread-safe.
     """
 
-    __slots__ = ("_disk", "_knows_first", "_lacks_time_index", "directory", "file", "index",
-                 "jitter_ms", "log_path", "time_index")  # fmt: skip
+    __slots__ = ("_disk", "_knows_first", "_lacks_time_index", "aborted", "directory", "file",
+                 "index", "jitter_ms", "log_path", "time_index")  # fmt: skip
 
     def __init__(
         self,
@@ -81,6 +89,7 @@ class LogSegment(kernel.SegmentTail):
         created_ms: int,
         jitter_ms: int = 0,
         has_timestamps: bool = False,
+        has_transactions: bool = False,
         crash: crashpoints.CrashPoint = crashpoints.never,
         disk: Disk = SYSTEM_DISK,
     ) -> None:
@@ -109,6 +118,9 @@ class LogSegment(kernel.SegmentTail):
             self._lacks_time_index = self.size > 0 and not exists(disk, path)
             self.time_index = TimeIndex(path, base_offset, disk)
             self.largest = self.time_index.last
+        self.aborted: TransactionIndex | None = None
+        if has_transactions:
+            self.aborted = TransactionIndex(transaction_index_file(directory, base_offset), disk)
         self.index_tail = self.index if self.time_index is None else None
         self.index_interval_bytes = index_interval_bytes
         self.bytes_since_index = 0
@@ -142,6 +154,12 @@ class LogSegment(kernel.SegmentTail):
     @property
     def indexes(self) -> tuple[IndexFile, ...]:
         return (self.index,) if self.time_index is None else (self.index, self.time_index)
+
+    @property
+    def written_indexes(self) -> tuple[IndexFile | TransactionIndex, ...]:
+        """Those that a flush of the segment must sync, too."""
+        aborted = self.aborted
+        return self.indexes if aborted is None or not aborted.entries else (*self.indexes, aborted)
 
     def _has_full_index(self) -> bool:
         time_index = self.time_index
@@ -385,6 +403,8 @@ class LogSegment(kernel.SegmentTail):
         # Before the messages: a crash in between leaves too few entries, which is harmless.
         for index in self.indexes:
             index.truncate_to(offset)
+        if self.aborted is not None:
+            self.aborted.truncate_to(offset)
         if self.index.last.position >= position:
             # The truncated set began below `offset`: a wrapper around it, or after a gap.
             self.index.truncate_to(self.index.last.offset)
@@ -461,11 +481,17 @@ class LogSegment(kernel.SegmentTail):
                 rename(self._disk, index.path, deleted)
                 index.path = deleted
                 index.forget()
+            if self.aborted is not None and exists(self._disk, self.aborted.path):
+                deleted = self._with_suffix(self.aborted.path)
+                rename(self._disk, self.aborted.path, deleted)
+                self.aborted.path = deleted
 
     def remove_files(self) -> None:
         """Delete the files; missing ones are no error."""
         for path in (self.log_path, *(index.path for index in self.indexes)):
             remove(self._disk, path)
+        if self.aborted is not None:
+            remove(self._disk, self.aborted.path)
 
     def _cut(self, size: int) -> None:
         if size != self.size:

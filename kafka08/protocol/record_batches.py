@@ -21,6 +21,7 @@ from kafka08.kernel.types import (
     LOG_APPEND_TIME,
     MAX_SET_BYTES,
     NO_TIMESTAMP,
+    RECORDS_MAGIC,
     TIMESTAMP_TYPE_BIT,
     Rules,
     Unpacker,
@@ -36,7 +37,6 @@ from kafka08.protocol.message_set import (
 )
 from kafka08.protocol.types import Buffer
 
-MAGIC: Final = 2
 STANDARD: Final = 1
 """The magic whose lz4 frames have the standard header, as those of record batches."""
 
@@ -54,7 +54,7 @@ def is_one_batch(data: Buffer) -> bool:
     """Whether a set has the one whole batch that Produce 3 sends; bytes behind it that are no entry
     do not count."""
     try:
-        return [batch.magic for batch in batches(data)] == [MAGIC]
+        return [batch.magic for batch in batches(data)] == [RECORDS_MAGIC]
     except kernel.CorruptMessage:
         return False
 
@@ -127,7 +127,7 @@ class _Leader:
         max_unpacked_bytes: int,
         leader_epoch: int,
     ) -> None:
-        form = format_of(MAGIC)
+        form = format_of(RECORDS_MAGIC)
         assert isinstance(form, RecordFormat)
         self._format = form
         self._checksum = getattr(kernel, form.crc)
@@ -144,7 +144,7 @@ class _Leader:
         found = list(batches(view))
         if not found:
             return PreparedSet(b"", -1, -1, 0, 0)
-        if all(batch.magic == MAGIC for batch in found):
+        if all(batch.magic == RECORDS_MAGIC for batch in found):
             parts = [self._take_batch(view[batch.position : batch.end]) for batch in found]
         else:
             parts = [self._take_messages(view[: found[-1].end], found)]
@@ -167,7 +167,7 @@ class _Leader:
         """The batches as messages of the topic's magic."""
         lowered = bytearray()
         for batch in batches(view):
-            if batch.magic != MAGIC:
+            if batch.magic != RECORDS_MAGIC:
                 raise _corrupt(batch, "messages of an older format beside record batches")
             data = view[batch.position : batch.end]
             self._check(data)

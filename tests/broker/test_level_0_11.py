@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.format import Batch, batches
+from kafka08.log.producers import TransactionEnd
 from kafka08.protocol import compression
 from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
 from kafka08.protocol.codec import decode_response
@@ -31,7 +32,7 @@ from kafka08.protocol.offset_for_leader_epoch import (
     OffsetForLeaderEpochTopic,
 )
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
-from kafka08.structs import OFFSETS_TOPIC
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from tests.broker.world import World
 
@@ -258,6 +259,33 @@ class TestRecordBatches:
         (topic,) = world.client.call(request).topics
         assert 0 == topic.partitions[0].error_code
         assert {2} == {batch.magic for batch in stored(world, OFFSETS_TOPIC)}
+
+
+class TestMarkers:
+    def write(self, world: World, **fields: Any) -> int:
+        codes: list[int] = []
+        fields = {"commits": True, "coordinator_epoch": 3} | fields
+        end = TransactionEnd(7, 1, **fields)
+        writer = world.context.marker_writer
+        writer.write(end, [TopicPartition("t", 0)], lambda _, code: codes.append(code))
+        (code,) = codes
+        return code
+
+    def test_one_that_comes_again_is_not_appended_again(self, tmp_path: Path) -> None:
+        """As after a timeout; 0.11.0.3 appends each. One of a former coordinator is 52."""
+        world = world_of(tmp_path, **FORMAT_2)
+        world.lead("t")
+        assert (0, 0) == (self.write(world), self.write(world))
+        assert [True] == [batch.is_control for batch in stored(world, "t")]
+        assert 52 == self.write(world, coordinator_epoch=2)
+        assert 0 == self.write(world, commits=False)
+        assert 2 == len(stored(world, "t"))
+
+    def test_a_topic_of_an_older_format_has_none(self, tmp_path: Path) -> None:
+        """43, as for a batch of a producer."""
+        world = world_of(tmp_path)
+        world.lead("t")
+        assert (43, []) == (self.write(world), stored(world, "t"))
 
 
 class TestOffsetsTopic:

@@ -98,7 +98,7 @@ class TestCaptured:
             return  # an older format has no producers
         producers, aborted = rebuilt(data)
         last = max(file for file in files if file.endswith(".snapshot"))
-        theirs = producer_snapshot.decode(bytes.fromhex(files[last]["hex"]))
+        theirs, _ = producer_snapshot.decode(bytes.fromhex(files[last]["hex"]))
         assert sorted(theirs) == sorted(producers.entries())
         indexes = sorted(file for file in files if file.endswith(".txnindex"))
         index = b"".join(bytes.fromhex(files[file]["hex"]) for file in indexes)
@@ -124,7 +124,8 @@ class TestCaptured:
         found = [*snapshots(LOGS), *snapshots(IDEMPOTENCE["files"]), *snapshots(COORDINATED)]
         assert len(found) > 20
         for data in found:
-            entries = producer_snapshot.decode(data)
+            entries, batches = producer_snapshot.decode(data)
+            assert batches is None
             assert data == producer_snapshot.encode(entries)
 
     def test_an_open_transaction_is_in_the_snapshot(self) -> None:
@@ -132,7 +133,7 @@ class TestCaptured:
         (data,) = snapshots(
             [one for one in COORDINATED if one["name"] == "snapshot-open-transaction"]
         )
-        producers = Producers.of_snapshot(producer_snapshot.decode(data), NOW_MS)
+        producers = producer_snapshot.decode_producers(data, NOW_MS)
         assert {9999: 3} == producers.open_transactions
         assert 3 == producers.last_stable_offset(5, 0)
 
@@ -140,7 +141,7 @@ class TestCaptured:
         """As captured: the duplicate after a restart has the stored offset and timestamp."""
         files = IDEMPOTENCE["files"]["after clean stop"]
         data = bytes.fromhex(files["broker 1/f-one-0/00000000000000000006.snapshot"]["hex"])
-        producers = Producers.of_snapshot(producer_snapshot.decode(data), NOW_MS)
+        producers = producer_snapshot.decode_producers(data, NOW_MS)
         calls = {call["name"]: call for call in IDEMPOTENCE["calls"]}
         for name in ("one-dup-after-restart", "one-next-after-restart"):
             answer = calls[name]["response"]["body"]["topics"][0]["parts"][0]
@@ -169,7 +170,7 @@ def answer_to(producers: Producers, sent: SequencedBatch, offset: int) -> tuple[
     except ApiError as error:
         return error.code, -1, -1
     if repeated is not None:
-        return 0, *repeated
+        return 0, repeated.base_offset, repeated.max_timestamp_ms
     count = sent.last_offset - sent.base_offset
     producers.append(sent._replace(base_offset=offset, last_offset=offset + count), NOW_MS)
     return 0, offset, -1
@@ -194,7 +195,7 @@ class TestSequences:
         for n in range(7):
             producers.append(batch(n, 10 + n), NOW_MS)
         for n in range(2, 7):
-            assert Repeated(10 + n, 1010 + n) == producers.check(batch(n, 99))
+            assert Repeated(10 + n, 10 + n, 1010 + n) == producers.check(batch(n, 99))
         with pytest.raises(OutOfOrderSequence):
             producers.check(batch(1, 99))
 
@@ -211,7 +212,7 @@ class TestSequences:
         """2^31 - 1 is followed by 0, also within a batch."""
         producers = Producers()
         producers.append(batch(SEQUENCE_MAX - 1, 0, 4), NOW_MS)
-        assert producers.check(batch(SEQUENCE_MAX - 1, 9, 4)) == Repeated(0, 1000)
+        assert producers.check(batch(SEQUENCE_MAX - 1, 9, 4)) == Repeated(0, 3, 1000)
         assert producers.check(batch(2, 9)) is None
         with pytest.raises(OutOfOrderSequence):
             producers.check(batch(0, 9))
@@ -278,29 +279,43 @@ class TestTransactions:
         producers = Producers()
         producers.append(batch(0, 0, is_transactional=True), NOW_MS)
         producers.append_marker(marker(1, commits=False), NOW_MS)
+        producers.begin_transaction(7, 0)
         with pytest.raises(OutOfOrderSequence):
             producers.check(batch(0, 2, is_transactional=True))
         assert producers.check(batch(1, 2, is_transactional=True)) is None
+
+    def test_a_transaction_begins_where_the_coordinator_says(self) -> None:
+        """0.11.0.3 takes its first batch anywhere: one that comes after the marker opens a
+        transaction that nobody ends."""
+        producers = Producers()
+        with pytest.raises(InvalidTxnState):
+            producers.check(batch(0, 0, is_transactional=True))
+        producers.begin_transaction(7, 0)
+        assert producers.check(batch(0, 0, is_transactional=True)) is None
+        producers.append(batch(0, 0, is_transactional=True), NOW_MS)
+        producers.append_marker(marker(1), NOW_MS)
+        with pytest.raises(InvalidTxnState):
+            producers.check(batch(1, 2, is_transactional=True))
 
     def test_a_marker_that_comes_again_is_appended_once(self) -> None:
         """Its response may have been lost. Another result, or later data, is a new transaction."""
         producers = Producers()
         producers.append(batch(0, 0, is_transactional=True), NOW_MS)
-        assert producers.check_marker(marker(1))
+        assert producers.check_marker(marker(1).end) is None
         producers.append_marker(marker(1), NOW_MS)
-        assert not producers.check_marker(marker(2))
-        assert producers.check_marker(marker(2, commits=False))
+        assert producers.check_marker(marker(2).end) is not None
+        assert producers.check_marker(marker(2, commits=False).end) is None
         producers.append(batch(1, 2, is_transactional=True), NOW_MS)
-        assert producers.check_marker(marker(3))
+        assert producers.check_marker(marker(3).end) is None
 
     def test_former_coordinators_are_refused(self) -> None:
         """By the epoch of the producer, and by that of the coordinator."""
         producers = Producers()
         producers.append_marker(marker(0, epoch=2, coordinator_epoch=5), NOW_MS)
         with pytest.raises(InvalidProducerEpoch):
-            producers.check_marker(marker(1, epoch=1, coordinator_epoch=6))
+            producers.check_marker(marker(1, epoch=1, coordinator_epoch=6).end)
         with pytest.raises(TransactionCoordinatorFenced):
-            producers.check_marker(marker(1, epoch=2, coordinator_epoch=4))
+            producers.check_marker(marker(1, epoch=2, coordinator_epoch=4).end)
 
     def test_deleted_messages_end_a_transaction_but_not_a_producer(self) -> None:
         """A part that is left begins at the new start; the sequence goes on."""

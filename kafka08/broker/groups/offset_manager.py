@@ -508,7 +508,7 @@ def append_offsets(
     if not log.config.stores_records:
         raise UnsupportedForMessageFormat(f"{log.name} cannot have transactions")
     made = transactional_batch(records, *producer, log.log_end_offset, leader_epoch, now_ms)
-    return log.append_prepared(made, flush=False)
+    return log.append_prepared(made, from_client=False, flush=False)
 
 
 def java_length(text: str | None) -> int:

@@ -78,8 +78,12 @@ class MarkerWriter:
 
 
 def append_marker(end: TransactionEnd, now_ms: int, log: Log, leader_epoch: int) -> AppendInfo:
-    """UnsupportedForMessageFormat."""
+    """Append the marker, or return the place where it is already. UnsupportedForMessageFormat,
+    InvalidProducerEpoch, TransactionCoordinatorFenced."""
     if not log.config.stores_records:
         raise UnsupportedForMessageFormat(f"{log.name} cannot have transactions")
+    repeated = log.records.producers.check_marker(end)
+    if repeated is not None:
+        return AppendInfo(repeated.base_offset, repeated.last_offset, 0, 0)
     made = marker_batch(end, log.log_end_offset, leader_epoch, now_ms)
-    return log.append_prepared(made, flush=False)
+    return log.append_prepared(made, from_client=False, flush=False)

@@ -1,0 +1,268 @@
+"""RecordState: what a log keeps of its record batches beside them, from level 0.11 on.
+
+    producers   of the batches: sequences, transactions
+    epochs      where each leader epoch begins
+
+    N.snapshot               the producers before offset N (producer_snapshot)
+    leader-epoch-checkpoint  the epochs; empty before the first batch
+
+A snapshot is written at each roll and at a clean stop, is not synced, and is read with the batches
+behind it. The checkpoint of epochs is on disk before the first batch of an epoch is written.
+Source: kafka.log.ProducerStateManager, kafka.server.epoch.LeaderEpochFileCache 0.11.0.2.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from kafka08 import kernel
+from kafka08.errors import CorruptLog
+from kafka08.format import Batch, batches, magic_of
+from kafka08.format.batch import NO_PRODUCER
+from kafka08.kernel.types import RECORDS_MAGIC, Buffer
+from kafka08.log.files import (
+    create_file,
+    exists,
+    files_in,
+    read_file,
+    remove,
+    rename,
+    storage_errors,
+    sync_directory,
+)
+from kafka08.log.leader_epochs import LeaderEpochs
+from kafka08.log.log_segments import LogSegments
+from kafka08.log.names import (
+    LEADER_EPOCH_CHECKPOINT,
+    SNAPSHOT_SUFFIX,
+    base_offset_of,
+    snapshot_file,
+)
+from kafka08.log.producer_entries import read_marker, sequenced
+from kafka08.log.producer_snapshot import decode_producers, encode_producers
+from kafka08.log.producers import Producers, Repeated
+from kafka08.log.recovery import CHUNK_BYTES
+from kafka08.log.segment import LogSegment
+from kafka08.log.slices import LogSlice
+from kafka08.protocol.message_set import NO_LIMIT, PreparedSet
+from kafka08.runtime.disk import Disk, OpenMode
+
+logger = logging.getLogger(__name__)
+
+KEPT_SNAPSHOTS: Final = 2
+"""Those of the last segments, besides the one at the log end."""
+
+Read = Callable[[int, int], LogSlice]
+"""Log.read."""
+
+
+class RecordState:
+    """The state of the log in `directory`, as it is on disk; `restore` brings the producers up to
+    the log end. Below level 0.11 nothing is kept, and there are no files (`is_kept`)."""
+
+    def __init__(self, directory: Path, disk: Disk, *, is_kept: bool) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._is_kept = is_kept
+        self._checkpoint = directory / LEADER_EPOCH_CHECKPOINT
+        self.producers = Producers()
+        self.epochs = LeaderEpochs()
+        self._snapshots: list[int] = []
+        if is_kept:
+            self.epochs = self._read_epochs()
+            self._snapshots = sorted(
+                base_offset_of(path)
+                for path in files_in(disk, directory)
+                if path.suffix == SNAPSHOT_SUFFIX
+            )
+
+    def restore(
+        self,
+        segments: LogSegments,
+        log_end_offset: int,
+        now_ms: int,
+        read: Read,
+        *,
+        may_have_batches: bool,
+    ) -> None:
+        """Take the producers from the newest snapshot and from the batches behind it, and write
+        what the indexes of aborted transactions lack. Without a snapshot everything is read, unless
+        the log cannot have batches: then it gets snapshots of no producers, as of 0.11.0.3."""
+        if not self._is_kept:
+            return
+        bases = segments.base_offsets
+        self.epochs_end_at(log_end_offset)
+        self._remove_snapshots(bisect_right(self._snapshots, log_end_offset), None)
+        self.producers = Producers()
+        if not self._snapshots and not may_have_batches:
+            for offset in (*bases[-KEPT_SNAPSHOTS:], log_end_offset):
+                self.take_snapshot(offset, bases[0])
+            return
+        start = self._load_newest(bases[0], now_ms)
+        for data, found in self._stored_from(start, log_end_offset, read):
+            self.note_epochs(found)
+            for batch in found:
+                self.note(data, [batch], now_ms, segments.segment_of(batch.base_offset))
+        self.take_snapshot(log_end_offset, bases[0])
+
+    def _load_newest(self, log_start_offset: int, now_ms: int) -> int:
+        """Load the newest snapshot that can be read; returns its offset."""
+        while self._snapshots:
+            path = snapshot_file(self._directory, self._snapshots[-1])
+            try:
+                self.producers = decode_producers(read_file(self._disk, path), now_ms)
+                return max(self._snapshots[-1], log_start_offset)
+            except CorruptLog as error:
+                logger.warning("%s is deleted: %s", path, error)
+                self._remove_snapshots(len(self._snapshots) - 1, None)
+        return log_start_offset
+
+    def _stored_from(
+        self, offset: int, log_end_offset: int, read: Read
+    ) -> Iterator[tuple[memoryview, list[Batch]]]:
+        """The sets from `offset` on with their record batches; ends where messages are damaged."""
+        max_bytes = CHUNK_BYTES
+        while offset < log_end_offset:
+            data = memoryview(read(offset, max_bytes).bytes())
+            try:
+                summary = kernel.validate(data, NO_LIMIT, False)
+                yield data, self.batches_in(data, summary)
+            except ValueError as error:
+                logger.warning(
+                    "%s: no producers are read from %d on: %s", self._directory, offset, error
+                )
+                return
+            if summary.count:
+                offset, max_bytes = summary.last_offset + 1, CHUNK_BYTES
+            elif len(data) < max_bytes:
+                return  # the rest of the log is empty
+            else:
+                max_bytes *= 2
+
+    # Batches
+
+    def batches_in(self, data: Buffer, summary: kernel.SetSummary | PreparedSet) -> list[Batch]:
+        """The record batches of a set that was checked. What a leader appends has one format."""
+        if not self._is_kept:
+            return []
+        if magic_of(data) != RECORDS_MAGIC and not (
+            isinstance(summary, kernel.SetSummary) and summary.magics & 1 << RECORDS_MAGIC
+        ):
+            return []
+        return [one for one in batches(data) if one.magic == RECORDS_MAGIC]
+
+    def repeated(self, data: Buffer, prepared: PreparedSet) -> Repeated | None:
+        """The place where a set of a client is in the log already. Errors as
+        Producers.check_set."""
+        sent = (one for one in self.batches_in(data, prepared) if one.producer_id != NO_PRODUCER)
+        return self.producers.check_set(map(sequenced, sent))
+
+    def note_epochs(self, found: Iterable[Batch]) -> None:
+        """These batches are about to be appended, or are in the log. FileRefused, StorageError."""
+        latest = self.epochs.latest
+        for batch in found:
+            if batch.leader_epoch > self.epochs.latest:
+                self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        if self.epochs.latest > latest:
+            self._write_epochs()
+
+    def note(
+        self, data: memoryview, found: Iterable[Batch], now_ms: int, segment: LogSegment
+    ) -> None:
+        """These batches of `data` are in the log, in that segment."""
+        for batch in found:
+            if batch.producer_id == NO_PRODUCER:
+                continue
+            if not batch.is_control:
+                self.producers.append(sequenced(batch), now_ms)
+                continue
+            # Compaction may have left it without its marker.
+            marker = read_marker(data, batch) if batch.record_count else None
+            aborted = None if marker is None else self.producers.append_marker(marker, now_ms)
+            if aborted is not None:
+                assert segment.aborted is not None
+                segment.aborted.append(aborted)
+
+    # Changes of the log
+
+    def take_snapshot(self, offset: int, log_start_offset: int) -> None:
+        """The log ends at `offset`, above which no snapshot is."""
+        if not self._is_kept:
+            return
+        newest = self._snapshots[-1] if self._snapshots else log_start_offset
+        if offset <= newest:
+            return
+        path = snapshot_file(self._directory, offset)
+        with storage_errors("write", path):
+            self._disk.open(path, OpenMode.REPLACE).pwrite(encode_producers(self.producers), 0)
+        self._snapshots.append(offset)
+
+    def drop_old_snapshots(self, segments: LogSegments, recovery_point: int) -> None:
+        """Remove those that are not needed: neither to recover, nor after one of the last segments
+        is truncated."""
+        last = segments.base_offsets[-KEPT_SNAPSHOTS:][0]
+        self._drop_snapshots_before(min(last, segments.segment_of(recovery_point).base_offset))
+
+    def _drop_snapshots_before(self, offset: int) -> None:
+        self._remove_snapshots(0, bisect_left(self._snapshots, offset))
+
+    def begin_truncation(self, offset: int) -> None:
+        """The log is about to end at `offset`; `restore` follows."""
+        self._remove_snapshots(bisect_right(self._snapshots, offset), None)
+
+    def reset(self, offset: int) -> None:
+        """The log is empty, and starts at `offset`."""
+        self.producers = Producers()
+        self._remove_snapshots(0, None)
+        if self.epochs.entries:
+            self.epochs = LeaderEpochs()
+            self._write_epochs()
+
+    def log_start_rose(self, offset: int) -> None:
+        """Messages below `offset` were deleted."""
+        self.producers.log_start_rose(offset)
+        self._drop_snapshots_before(offset)
+        if self.epochs.raise_start(offset):
+            self._write_epochs()
+
+    def epochs_end_at(self, offset: int) -> None:
+        """Nothing from `offset` on is in the log."""
+        if self.epochs.truncate(offset):
+            self._write_epochs()
+
+    def _remove_snapshots(self, start: int, end: int | None) -> None:
+        for offset in self._snapshots[start:end]:
+            remove(self._disk, snapshot_file(self._directory, offset))
+        del self._snapshots[start:end]
+
+    # The checkpoint of epochs
+
+    def _read_epochs(self) -> LeaderEpochs:
+        """A checkpoint that cannot be read has no epochs, so that a follower goes by its HW."""
+        remove(self._disk, self._temporary)  # of a crash
+        if not exists(self._disk, self._checkpoint):
+            create_file(self._disk, self._checkpoint)
+            return LeaderEpochs()
+        with suppress(UnicodeDecodeError):
+            try:
+                return LeaderEpochs.decode(read_file(self._disk, self._checkpoint).decode("ascii"))
+            except CorruptLog as error:
+                logger.warning("%s: %s; it has no epochs then", self._checkpoint, error)
+        return LeaderEpochs()
+
+    @property
+    def _temporary(self) -> Path:
+        return self._checkpoint.with_name(f"{LEADER_EPOCH_CHECKPOINT}.tmp")
+
+    def _write_epochs(self) -> None:
+        with storage_errors("write", self._temporary):
+            file = self._disk.open(self._temporary, OpenMode.REPLACE)
+            file.pwrite(self.epochs.encode().encode(), 0)
+            file.sync()
+        rename(self._disk, self._temporary, self._checkpoint)
+        sync_directory(self._disk, self._directory)
