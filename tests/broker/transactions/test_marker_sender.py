@@ -52,7 +52,7 @@ class Leader(FrameServer):
         self.requests.put(request)
         assert self.may_answer.wait(DEADLINE_S)
         response = self.answer(request)
-        return response and encode_response(response, header.correlation_id)
+        return None if response is None else encode_response(response, header.correlation_id)
 
     def next_request(self) -> list[tuple[int, list[TopicPartition]]]:
         """Producer ids and partitions of the next request."""
