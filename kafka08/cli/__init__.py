@@ -17,9 +17,10 @@ def main() -> None:
     """Run the command line; expected errors become a message on stderr and an exit code."""
     # Before anything else: the imports take a while, and a signal must not stop a command half-way.
     hold_stop_signals()
-    from kafka08.cli.standard_streams import open_closed_streams
+    from kafka08.cli.standard_streams import escape_what_stdout_lacks, open_closed_streams
 
     open_closed_streams()
+    escape_what_stdout_lacks()
     from kafka08.errors import KafkaError
     from kafka08.extras import missing_extra
 

@@ -47,10 +47,12 @@ def show_heading(text: str) -> None:
 
 
 def pass_on(text: str) -> None:
-    """Text for a program, as it is and without a newline of ours, on stdout; escaped if that is a
-    terminal."""
-    # color: else click leaves out what looks like a terminal's codes.
-    click.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=False, color=True)
+    """Text for a program, as it is, in UTF-8 and without a newline of ours, on stdout; escaped if
+    that is a terminal."""
+    if sys.stdout.isatty():
+        click.echo(printable_lines(text), nl=False)
+    else:
+        click.echo(text.encode(errors="backslashreplace"), nl=False)
 
 
 def wanted_colour(environ: Mapping[str, str] = os.environ) -> bool | None:

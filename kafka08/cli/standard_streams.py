@@ -1,4 +1,5 @@
-"""Standard streams that the parent process has closed, as `>&-` does."""
+"""Standard streams as the parent process leaves them: closed, as `>&-` does, or in an encoding that
+lacks characters."""
 
 from __future__ import annotations
 
@@ -24,6 +25,13 @@ def open_closed_streams() -> None:
             os.open(os.devnull, os.O_WRONLY if descriptor == STDIN else os.O_RDONLY)
     if sys.stdout is None:
         sys.stdout = io.TextIOWrapper(ClosedOutput(), encoding="utf-8", write_through=True)
+
+
+def escape_what_stdout_lacks() -> None:
+    """Names of topics and groups may have letters that the encoding of a locale has not: escape
+    them, as Python does on stderr, rather than end in a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class ClosedOutput(io.RawIOBase):

@@ -1,7 +1,8 @@
-"""Standard streams that the parent process has closed."""
+"""Standard streams that the parent process has closed, or whose encoding lacks letters."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -44,3 +45,23 @@ def test_no_socket_becomes_a_standard_stream(closed: str) -> None:
     )
     shell = f'exec "{sys.executable}" -c "{program}" {closed}'
     assert subprocess.run(["bash", "-c", shell], check=False).returncode >= 3
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        ("show('größe 漢')", b"gr\xf6\xdfe \\u6f22\n"),
+        ("pass_on('größe 漢\\n')", "größe 漢\n".encode()),
+    ],
+)
+def test_a_locale_without_a_letter_ends_no_command(call: str, written: bytes) -> None:
+    """What people read is escaped, as `group list` of a name; what programs read, such as
+    `metrics`, is UTF-8 everywhere. (Both ended in a traceback.)"""
+    program = (
+        "from kafka08.cli.standard_streams import escape_what_stdout_lacks; "
+        f"from kafka08.cli.echo import pass_on, show; escape_what_stdout_lacks(); {call}"
+    )
+    environ = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=60)
+    assert done.stdout == written
