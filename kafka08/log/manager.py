@@ -504,6 +504,13 @@ class LogManager:
                     deleted += one.delete_old_segments(self._retention(one.config))
         return deleted
 
+    def expire_producers(self, after_ms: int) -> None:
+        """Forget the producers that have appended nothing for so long, and have no open
+        transaction."""
+        now_ms = self._clock.time_ms()
+        for one in self._logs_with_pauses():
+            one.records.producers.expire(now_ms, after_ms)
+
     def flush_dirty(self) -> int:
         """Start an fsync of each log whose flush.ms has passed, unless the last one started here is
         still running (they must not pile up on a slow disk); returns their number."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08.format import Batch, batches
+from kafka08.log.coordinator_batches import transactional_batch
 from kafka08.log.producers import TransactionEnd
 from kafka08.protocol import compression
 from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
@@ -31,6 +32,7 @@ from kafka08.protocol.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochTopic,
 )
+from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
@@ -259,6 +261,36 @@ class TestRecordBatches:
         (topic,) = world.client.call(request).topics
         assert 0 == topic.partitions[0].error_code
         assert {2} == {batch.magic for batch in stored(world, OFFSETS_TOPIC)}
+
+    def test_a_follower_asks_where_its_epoch_ends(self, tmp_path: Path) -> None:
+        """The start of the next epoch with a batch; the LEO for the latest; -1 for others."""
+        world = world_of(tmp_path, **FORMAT_2)
+        world.lead("other")
+        for _ in range(2):  # in epochs 1 and 2
+            world.lead("t")
+            world.partition("t").append(bytearray(encode([(b"k", b"v")] * 3, magic=1)), 1)
+        wanted = [OffsetForLeaderEpochPartition(0, epoch) for epoch in (-1, 0, 1, 2, 3)]
+        request = OffsetForLeaderEpochRequest([OffsetForLeaderEpochTopic("t", wanted)])
+        (topic,) = world.client.call(request).topics
+        assert [-1, -1, 3, 6, -1] == [one.end_offset for one in topic.partitions]
+
+    def test_an_open_transaction_holds_readers_of_committed_messages(self, tmp_path: Path) -> None:
+        """Their end of the log is the last stable offset."""
+        world = world_of(tmp_path, **FORMAT_2)
+        world.lead("t")
+        partition = world.partition("t")
+        partition.append(bytearray(encode([(b"k", b"v")], magic=1)), 1)
+        partition.log.append_prepared(
+            transactional_batch([(b"k", b"v")] * 2, 7, 0, 1, 0, 1000), from_client=False
+        )
+        partition.maybe_raise_high_watermark()
+        ends = []
+        for isolation in (0, 1):
+            wanted = [OffsetsTopic("t", [OffsetsPartition(0, -1, 1)])]
+            request = OffsetsRequest(-1, wanted, isolation, version=2)
+            (topic,) = world.client.call(request).topics
+            ends.append(topic.partitions[0].offset)
+        assert [3, 1] == ends
 
 
 class TestMarkers:

@@ -12,14 +12,15 @@ from kafka08.errors import InvalidProducerEpoch, OutOfOrderSequence
 from kafka08.format import Batch, Message
 from kafka08.format.v2 import V2
 from kafka08.levels import Level
-from kafka08.log import AppendInfo, Log
+from kafka08.log import AppendInfo, Log, LogConfig, LogManager
 from kafka08.log.coordinator_batches import marker_batch, transactional_batch
 from kafka08.log.leader_epochs import EpochStart
 from kafka08.log.producer_snapshot import decode
 from kafka08.log.producers import TransactionEnd
 from kafka08.protocol.record_batches import compress
+from kafka08.structs import TopicPartition
 from tests.format.captures import DATA
-from tests.log.conftest import Deferred, OpenLog
+from tests.log.conftest import Deferred, ManualClock, OpenLog
 
 FORMAT_2: dict[str, Any] = {"level": Level.V0_11_0, "message_format_version": "0.11.0"}
 
@@ -167,6 +168,18 @@ class TestProducers:
         ((entry,), batches) = decode(path.read_bytes())
         assert (7, 0, 2, 2) == entry[:4]
         assert [0, 1, 2] == [one.base_sequence for _, one in batches or ()]
+
+    def test_idle_producers_are_forgotten(self, tmp_path: Path) -> None:
+        """By the time of arrival; the others of the broker's logs stay."""
+        clock = ManualClock()
+        manager = LogManager([tmp_path / "logs"], LogConfig(**FORMAT_2), clock=clock)
+        manager.load()
+        for number in range(2):
+            log = manager.get_or_create(TopicPartition("t", number))
+            log.append(sent(0))
+            clock.sleep(60)
+        manager.expire_producers(100_000)
+        assert [0, 1] == [len(log.records.producers) for log in manager.logs.values()]
 
     def test_older_levels_have_no_such_files(self, open_log: OpenLog) -> None:
         """A directory of 0.10.2 is as it was."""

@@ -80,6 +80,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 INITIAL_TASK_DELAY_S: Final = 30.0
 """The delay between the start and the first of the periodic tasks for logs: retention, flushes and
 checkpoints of recovery points. Source: LogManager.InitialTaskDelayMs."""
+PRODUCERS_CHECK_MS: Final = 600_000
 ISR_CHECKS: Final = ByLevel({Level.V0_8_2: 1, Level.V0_10_2: 2})
 """How many checks for lagging followers there are per replica.lag.time.max.ms."""
 
@@ -480,6 +481,12 @@ class KafkaServer:
             "kafka-log-retention",
             delay=INITIAL_TASK_DELAY_S,
         )
+        if config.level >= Level.V0_11_0:
+            self._every(
+                PRODUCERS_CHECK_MS,
+                partial(log_manager.expire_producers, config.transactional_id_expiration_ms),
+                "producer-expiration",
+            )
         self._every(
             config.log_flush_scheduler_interval_ms,
             log_manager.flush_dirty,

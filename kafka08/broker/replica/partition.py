@@ -422,6 +422,15 @@ class Partition(LeaderState):
 
     # Reading
 
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset that a reader of committed messages must not see: at most the HW. It
+        must have a log."""
+        log = self.log
+        assert log is not None, f"{self} has no log"
+        producers = log.records.producers
+        return producers.last_stable_offset(self.high_watermark, log.log_start_offset)
+
     def read(self, offset: int, max_bytes: int, *, committed_only: bool) -> LogSlice:
         """Log.read, ending at the HW if `committed_only`. Does not check who leads."""
         assert self.log is not None, f"{self} is read without a log"

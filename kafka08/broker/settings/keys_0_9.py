@@ -178,7 +178,7 @@ class KeysSince0_9(Config):
         604_800_000,
         low=1,
         since=V0_11_0,
-        doc="How long a transactional id without a transaction is kept.",
+        doc="How long an idle producer, and a transactional id without a transaction, is kept.",
     )
     transaction_max_timeout_ms: int = key(
         900_000,

@@ -1,6 +1,7 @@
 """ListOffsets at 0.10.2: version 1 returns one offset, by time or at an end; 0 is unchanged.
 
--1 is the HW for a consumer and the LEO for others, -2 the log start, both with the time -1. A time
+-1 is the HW for a consumer (version 2 that reads only committed messages: the last stable offset)
+and the LEO for others, -2 the log start, both with the time -1. A time
 selects the first message with a timestamp at or after it, -1 and -1 if there is none. A duplicate
 partition is 42. A topic of a format without timestamps cannot be searched by time (43). Source:
 KafkaApis.handleOffsetRequestV1 0.10.2.2.
@@ -26,6 +27,7 @@ from kafka08.errors import (
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.log.time_index import TimestampOffset
 from kafka08.log.time_search import SearchTooLong, TimeSearch
+from kafka08.protocol.fetch import READ_COMMITTED
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsPartitionResponse,
@@ -118,7 +120,7 @@ def answer(
     try:
         if time_ms is None:
             raise InvalidRequest(f"{tp} appears twice")
-        result.timestamp_ms, result.offset = find(broker, tp, time_ms, request.replica_id, search)
+        result.timestamp_ms, result.offset = find(broker, request, tp, time_ms, search)
     except (ApiError, CorruptLog) as error:
         result.error_code = code_of(error)
         logger.debug(
@@ -132,12 +134,13 @@ def answer(
 
 
 def find(
-    broker: BrokerContext, tp: TopicPartition, time_ms: int, replica_id: int, search: Search
+    broker: BrokerContext, request: OffsetsRequest, tp: TopicPartition, time_ms: int, search: Search
 ) -> TimestampOffset:
     """An end of the log, or the first message with a timestamp of `time_ms` or later, for a
-    consumer up to the HW. Switches if `search` does. UnknownTopicOrPartition,
-    NotLeaderForPartition, ReplicaNotAvailable, UnsupportedForMessageFormat, CorruptLog."""
-    manager = broker.replica_manager
+    consumer up to the HW, or to the last stable offset. Switches if `search` does.
+    UnknownTopicOrPartition, NotLeaderForPartition, ReplicaNotAvailable,
+    UnsupportedForMessageFormat, CorruptLog."""
+    manager, replica_id = broker.replica_manager, request.replica_id
     find_partition = (
         manager.hosted_partition if replica_id == DEBUGGING_CONSUMER else manager.leader_partition
     )
@@ -145,6 +148,8 @@ def find(
     assert partition.log is not None
     is_consumer = replica_id == ORDINARY_CONSUMER
     end = partition.high_watermark if is_consumer else partition.log.log_end_offset
+    if is_consumer and request.isolation_level == READ_COMMITTED:
+        end = partition.last_stable_offset
     if time_ms == LATEST_OFFSET:
         return TimestampOffset(NO_TIMESTAMP, end)
     if time_ms == EARLIEST_OFFSET:

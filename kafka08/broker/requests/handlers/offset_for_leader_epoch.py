@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch: no log has epochs yet, so every end is unknown, without an error.
+"""OffsetForLeaderEpoch: where leader epochs end in the logs that this broker leads.
 
-So 0.11.0.3 responds for a log in an older format; the follower then truncates to its HW. 6 where
-this broker follows, 3 where it has no replica. Source: kafka.server.ReplicaManager.
-lastOffsetForLeaderEpoch 0.11.0.2.
+-1 without an error for an unknown epoch, and for a log in an older format, which has none; the
+follower then truncates to its HW. 6 where this broker follows, 3 where it has no replica. Source:
+kafka.server.ReplicaManager.lastOffsetForLeaderEpoch 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -25,34 +25,32 @@ from kafka08.structs import TopicPartition
 def handle(
     broker: BrokerContext, request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:
-    return respond(request, lambda tp: code_of_partition(broker, tp))
+    return respond(request, lambda tp, epoch: end_of(broker, tp, epoch))
 
 
-def code_of_partition(broker: BrokerContext, tp: TopicPartition) -> int:
+def end_of(broker: BrokerContext, tp: TopicPartition, epoch: int) -> EpochEndOffset:
     try:
-        broker.replica_manager.leader_partition(tp)
+        log = broker.replica_manager.leader_partition(tp).leader_log()
     except ApiError as error:
-        return error.code
-    return NO_ERROR
+        return EpochEndOffset(error.code, tp.partition, NO_END_OFFSET)
+    end_offset = log.records.epochs.end_offset(epoch, log.log_end_offset)
+    return EpochEndOffset(NO_ERROR, tp.partition, end_offset)
 
 
 def refuse(request: OffsetForLeaderEpochRequest, code: int) -> OffsetForLeaderEpochResponse:
-    return respond(request, lambda tp: code)
+    return respond(request, lambda tp, _: EpochEndOffset(code, tp.partition, NO_END_OFFSET))
 
 
 def respond(
-    request: OffsetForLeaderEpochRequest, code_of: Callable[[TopicPartition], int]
+    request: OffsetForLeaderEpochRequest,
+    end_of_epoch: Callable[[TopicPartition, int], EpochEndOffset],
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         [
             OffsetForLeaderEpochTopicResponse(
                 wanted.topic,
                 [
-                    EpochEndOffset(
-                        code_of(TopicPartition(wanted.topic, one.partition)),
-                        one.partition,
-                        NO_END_OFFSET,
-                    )
+                    end_of_epoch(TopicPartition(wanted.topic, one.partition), one.leader_epoch)
                     for one in wanted.partitions
                 ],
             )
