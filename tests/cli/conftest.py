@@ -99,13 +99,14 @@ class Commands:
     def refused(self, *arguments: object) -> Done:
         """Runs a command in this process, for one that is refused at its start: a new process costs
         more."""
-        out, err = io.StringIO(), io.StringIO()
+        out, err = io.BytesIO(), io.BytesIO()
+        stdout, stderr = (io.TextIOWrapper(raw, "utf-8", write_through=True) for raw in (out, err))
         handlers = {number: signal.getsignal(number) for number in stop_signals()}
         loggers = logging.getLogger().handlers[:]
         with (
             pytest.MonkeyPatch.context() as patch,
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
+            contextlib.redirect_stdout(stdout),
+            contextlib.redirect_stderr(stderr),
         ):
             patch.setattr(sys, "argv", ["kafka08", *map(str, arguments)])
             for name in ("KAFKA08_ZOOKEEPER", "KAFKA08_BOOTSTRAP"):
@@ -117,7 +118,7 @@ class Commands:
         logging.getLogger().handlers[:] = loggers
         announce_with(None)  # waits were shown on that stderr
         assert isinstance(ended.value.code, int)
-        return Done(ended.value.code, out.getvalue().encode(), err.getvalue())
+        return Done(ended.value.code, out.getvalue(), err.getvalue().decode())
 
     def shell(self, line: str) -> Done:
         """Runs a line of bash in which `kafka08` is the command."""
