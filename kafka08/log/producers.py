@@ -263,6 +263,12 @@ class Producers:
 
     # Transactions
 
+    def has_begun(self, producer_id: int, epoch: int) -> bool:
+        """Whether a batch of a transaction of the producer is taken."""
+        known = self._producers.get(producer_id)
+        is_open = known is not None and known.first_offset != NO_OFFSET
+        return is_open or self._begun.get(producer_id) == epoch
+
     def begin_transaction(self, producer_id: int, epoch: int) -> None:
         """The coordinator has this partition in a transaction of the producer: its batches are
         taken, until a marker."""

@@ -27,6 +27,7 @@ from kafka08.broker.topics.topic_creator import TopicCreator
 from kafka08.broker.topics.topic_waits import TopicWaits
 from kafka08.broker.transactions.marker_sender import MarkerSender
 from kafka08.broker.transactions.marker_writer import MarkerWriter
+from kafka08.broker.transactions.transaction_checks import TransactionChecks
 from kafka08.broker.transactions.transaction_coordinator import TransactionCoordinator
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, StorageError, ZooKeeperError
 from kafka08.levels import Level
@@ -350,6 +351,7 @@ class World:
             group_coordinator,
             transactions,
             marker_writer,
+            TransactionChecks(self.replica_manager, transactions),
             producer_ids,
             topic_waits,
             DeletedTopics(self.runtime, store, self.cache, group_coordinator, topic_waits),

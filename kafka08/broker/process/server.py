@@ -54,6 +54,7 @@ from kafka08.broker.topics.topic_creator import TopicCreator
 from kafka08.broker.topics.topic_waits import TopicWaits
 from kafka08.broker.transactions.marker_sender import MarkerSender
 from kafka08.broker.transactions.marker_writer import MarkerWriter
+from kafka08.broker.transactions.transaction_checks import TransactionChecks
 from kafka08.broker.transactions.transaction_coordinator import TransactionCoordinator
 from kafka08.config import LONG_MAX
 from kafka08.errors import Closed, ConfigError, KafkaError
@@ -294,6 +295,7 @@ class KafkaServer:
             self._group_coordinator,
             self._transactions,
             marker_writer,
+            TransactionChecks(replica_manager, self._transactions),
             producer_ids,
             topic_waits,
             DeletedTopics(runtime, store, metadata_cache, self._group_coordinator, topic_waits),

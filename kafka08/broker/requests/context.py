@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kafka08.broker.topics.topic_creator import TopicCreator
     from kafka08.broker.topics.topic_waits import TopicWaits
     from kafka08.broker.transactions.marker_writer import MarkerWriter
+    from kafka08.broker.transactions.transaction_checks import TransactionChecks
     from kafka08.broker.transactions.transaction_coordinator import TransactionCoordinator
     from kafka08.runtime import BrokerRuntime
     from kafka08.zk.producer_ids import ProducerIds
@@ -33,7 +34,8 @@ class BrokerContext:
     request.
 
     group_coordinator   handles requests from level 0.9 on; unused below
-    transactions        likewise from 0.11 on, with `marker_writer` and `producer_ids`
+    transactions        likewise from 0.11 on, with `marker_writer`, `transaction_checks` and
+                        `producer_ids`
     cluster_id          the text of /cluster/id
     listener            the name of the listener on which the requests arrive
     """
@@ -50,6 +52,7 @@ class BrokerContext:
     group_coordinator: GroupCoordinator
     transactions: TransactionCoordinator
     marker_writer: MarkerWriter
+    transaction_checks: TransactionChecks
     producer_ids: ProducerIds
     topic_waits: TopicWaits
     deleted_topics: DeletedTopics

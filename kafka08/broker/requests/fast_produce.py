@@ -10,7 +10,7 @@ handlers.produce decodes and handles a request with
     an unknown or repeated partition
     more than PARTITIONS_AT_ONCE partitions, which it handles in batches
     acks other than -1, 0 and 1
-    a set that is not one record batch (version 3)
+    a set that is not one record batch, or a transactional id (version 3)
 
 With acks -1 the response is encoded at once, and sent when the replicas have all messages.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 
 ALL_IN_SYNC: Final = -1
 VERSION_LOW_BYTE: Final = 3
+LENGTH: Final = Struct(">h")
+CLIENT_ID_POSITION: Final = 8
+"""Behind key, version and correlation id."""
+NULL_LENGTH: Final = -1
 HEAD_BYTES: Final = 256
 """The part of a parked request that is kept for its header: a log line cuts a longer client id."""
 
@@ -82,8 +87,12 @@ class FastProduce:
         if request is None or not -1 <= request[0] <= 1:
             return FALL_BACK
         acks, timeout_ms, found, starts, sizes = request
-        if payload[VERSION_LOW_BYTE] >= MAGIC_2_VERSION and not all(
-            is_one_batch(payload[at : at + size]) for at, size in zip(starts, sizes, strict=True)
+        if payload[VERSION_LOW_BYTE] >= MAGIC_2_VERSION and (
+            has_transactional_id(payload)
+            or not all(
+                is_one_batch(payload[at : at + size])
+                for at, size in zip(starts, sizes, strict=True)
+            )
         ):
             return FALL_BACK
         base_offsets = append_sets(payload, found, starts, sizes, acks, self._time_ms())
@@ -201,3 +210,11 @@ def results_of(found: list[Partition], base_offsets: list[int]) -> AppendResults
         partition.topic_partition: AppendResult(base_offset, NO_OFFSET)
         for partition, base_offset in zip(found, base_offsets, strict=True)
     }
+
+
+def has_transactional_id(payload: memoryview) -> bool:
+    """Whether a Produce request of version 3 that the kernel could read has one, which comes
+    behind the client id."""
+    (client_id_bytes,) = LENGTH.unpack_from(payload, CLIENT_ID_POSITION)
+    at = CLIENT_ID_POSITION + LENGTH.size + max(0, client_id_bytes)
+    return int(LENGTH.unpack_from(payload, at)[0]) != NULL_LENGTH

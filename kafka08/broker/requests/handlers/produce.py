@@ -66,11 +66,14 @@ def handle(
                 raise ProtocolError(
                     f"Produce {request.version} with another set than one record batch, for {tp}"
                 )
+    refused = None
+    if request.transactional_id is not None:
+        refused = broker.transaction_checks.begin(request.transactional_id, sets)
     if len(sets) <= PARTITIONS_AT_ONCE:
-        return append(broker, request, call, sets)
+        return append(broker, request, call, sets, refused)
     # The buffer with the sets is reused when this returns.
     own = {tp: bytearray(message_set) for tp, message_set in sets.items()}
-    return call.run_in_greenlet("Produce", lambda: append(broker, request, call, own))
+    return call.run_in_greenlet("Produce", lambda: append(broker, request, call, own, refused))
 
 
 def append(
