@@ -298,21 +298,45 @@ class AdminClient(Closeable):
             altered = self._altered_config(name, config or {}, delete_config)
         if not dry_run:
             if added:
-                self._write_assignment(name, {**existing, **added}, node.version)
+                text = nodes.encode_assignment({**existing, **added})
+                self._write_assignment(name, node.created_zxid, text, node.version)
             if altered is not None:
-                self._write_config(name, altered, config or {}, delete_config)
+                self._write_config(name, node.created_zxid, altered, config or {}, delete_config)
         return added
 
-    def _write_assignment(
-        self, name: str, assignment: Mapping[int, Sequence[int]], version: int
-    ) -> None:
+    def _write_assignment(self, name: str, created_zxid: int, text: str, version: int) -> None:
         """Write it unless it has changed: the controller changes it while it moves partitions."""
         try:
-            self._zk.set(paths.topic(name), nodes.encode_assignment(assignment), version)
-        except (BadVersion, NoNode):
+            self._write_while_it_lives(name, created_zxid, Set(paths.topic(name), text, version))
+        except BadVersion:
             raise AdminError(
                 f"The assignment of {name} changed after it was read; try again"
             ) from None
+
+    def _write_while_it_lives(self, name: str, created_zxid: int, write: Create | Set) -> None:
+        """Write to a znode of the topic that this transaction created. AdminError if the topic was
+        deleted; NoNode, BadVersion, NodeExists of the write.
+
+        A topic that was deleted and created again has the same versions as the former one, perhaps
+        while the write is on its way. So the write also removes a znode below the topic's, which a
+        deletion of the topic would have removed."""
+        path = paths.topic(name)
+        gone = AdminError(f"Topic {name} was deleted after it was read; try again if it exists")
+        try:
+            fence = self._zk.create(
+                f"{path}/change_", ephemeral=True, sequence=True, make_parents=False
+            )
+        except NoNode:
+            raise gone from None
+        try:
+            stat = self._zk.stat(path)
+            if stat is None or stat.created_zxid != created_zxid:
+                raise gone
+            self._zk.multi([Delete(fence), write])
+        except (AdminError, BadVersion, NodeExists, NoNode) as error:
+            self._zk.delete(fence, missing_ok=True)
+            is_gone = isinstance(error, NoNode) and error.path == fence
+            raise (gone if is_gone else error) from None
 
     def _partitions_to_add(
         self,
@@ -363,6 +387,7 @@ class AdminClient(Closeable):
     def _write_config(
         self,
         name: str,
+        created_zxid: int,
         altered: Create | Set,
         config: Mapping[str, object],
         delete_config: Sequence[str],
@@ -370,13 +395,15 @@ class AdminClient(Closeable):
         """The overrides first, made again if another tool has changed them, then the notification
         that makes brokers read them."""
         for _ in range(CONFIG_ROUNDS):
-            [written] = self._zk.pipeline([altered])
-            if not isinstance(written, BadVersion | NodeExists | NoNode):
-                break
-            altered = self._altered_config(name, config, delete_config)
-        if isinstance(written, ZooKeeperError):
-            raise written
-        self._store.announce_config_change(name)
+            try:
+                self._write_while_it_lives(name, created_zxid, altered)
+            except (BadVersion, NodeExists, NoNode) as error:
+                refusal = error
+                altered = self._altered_config(name, config, delete_config)
+            else:
+                self._store.announce_config_change(name)
+                return
+        raise refusal
 
     # Moving partitions
 

@@ -6,6 +6,8 @@ import random
 import socket
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -478,6 +480,38 @@ def test_partitions_are_not_added_to_a_changed_assignment(
         admin.alter_topic("tt", partitions=2, config={"retention.ms": 1})
     assert moved == store.zk.get(paths.topic("tt")).data
     assert {} == store.topic_config("tt")
+
+
+@pytest.mark.parametrize("at", ["read", "sent"])
+@pytest.mark.parametrize("change", [{"partitions": 2}, {"config": {"retention.ms": 1}}])
+def test_a_topic_that_was_created_again_is_not_changed(
+    store: ClusterStore, monkeypatch: pytest.MonkeyPatch, at: str, change: dict[str, Any]
+) -> None:
+    """Its znodes have the versions of the former ones: while the tool plans, and while its write is
+    on its way."""
+    zk = store.zk
+    admin = AdminClient(zk=zk, runtime=ThreadRuntime(rng=random.Random(1)))
+    admin.create_topic("tt", assignment={0: [1]})
+    again = {0: (2,), 1: (2,), 2: (2,)}
+
+    def meanwhile(call: Callable[..., Any]) -> Callable[..., Any]:
+        def late(*args: Any, **options: Any) -> Any:
+            monkeypatch.undo()
+            zk.delete_recursive(paths.topic("tt"))
+            zk.delete_recursive(paths.topic_config("tt"))
+            store.create_topic("tt", again, {"segment.bytes": "1000"})
+            return call(*args, **options)
+
+        return late
+
+    of = {"read": AdminClient, "sent": ZkClient}[at]
+    name = {"read": "_write_while_it_lives", "sent": "multi"}[at]
+    monkeypatch.setattr(of, name, meanwhile(getattr(of, name)))
+    with pytest.raises(AdminError, match="Topic tt was deleted after it was read"):
+        admin.alter_topic("tt", **change)
+    assert store.assignment("tt") == again
+    assert store.topic_config("tt") == {"segment.bytes": "1000"}
+    assert zk.children(paths.topic("tt")) == []
 
 
 def test_a_topic_that_cannot_be_read_hides_no_other(admin: AdminClient, zk: ZkClient) -> None:
