@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -180,7 +181,8 @@ def _show(outcome: Outcome, how: str) -> None:
     show(_line(outcome))
     if outcome.verdict is not None:
         show(f"    {outcome.verdict}")
-        show(f"    kafka08 simulate {how}")
+        rules = os.environ.get("KAFKA08_RULES")
+        show(f"    {f'KAFKA08_RULES={rules} ' if rules else ''}kafka08 simulate {how}")
 
 
 def _read_plan(file: Path) -> tuple[int, Plan]:
