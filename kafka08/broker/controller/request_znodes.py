@@ -56,12 +56,14 @@ class RequestZnodes:
         if node is None:
             return None
         try:
-            return decode(node.data)
+            if found := decode(node.data):
+                return found
+            logger.error("Removing %s, which requests nothing", path)
         except ZooKeeperError as error:
             logger.error("Removing %s, which cannot be read: %s", path, error)
-            # By version: a request that was written meanwhile stays.
-            self._remove([path], node.version)
-            return None
+        # By version: a request that was written meanwhile stays.
+        self._remove([path], node.version)
+        return None
 
     def isr_changes(self, names: Iterable[str]) -> set[TopicPartition]:
         """The partitions in the notifications of these names. An unreadable one is logged."""

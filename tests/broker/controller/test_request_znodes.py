@@ -70,6 +70,16 @@ def test_moves_are_taken_from_the_request_as_it_is(
     assert not zk.exists(paths.REASSIGN_PARTITIONS)
 
 
+def test_a_request_for_nothing_is_removed(requests: RequestZnodes, zk: ZkClient) -> None:
+    """Tools refuse a request while there is one, and nothing else would end this one."""
+    zk.put(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment({}))
+    zk.put(paths.PREFERRED_ELECTION, nodes.encode_preferred_election([]))
+    assert not requests.reassignments()
+    assert not requests.preferred_elections()
+    assert not zk.exists(paths.REASSIGN_PARTITIONS)
+    assert not zk.exists(paths.PREFERRED_ELECTION)
+
+
 def test_a_state_that_cannot_be_read_is_watched(zk: ZkClient) -> None:
     """A move whose state znode cannot be parsed waits until it is repaired. Other moves
     continue."""
