@@ -152,7 +152,8 @@ class SimBroker:
         self.disk = SimDisk(self, hosts.random_of(f"disk-{broker_id}"))
         self.disk.make_directories(LOG_DIRECTORY)
         self.disk.sync_everything()
-        self._properties = properties
+        self.properties = properties
+        """Of the next start."""
         self._loses_writes = loses_writes
 
     @property
@@ -185,7 +186,7 @@ class SimBroker:
         )
         config = BrokerConfig(
             {
-                **self._properties,
+                **self.properties,
                 "broker.id": str(self.id),
                 "host.name": self.host,
                 "port": str(BROKER_PORT),

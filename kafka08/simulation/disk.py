@@ -24,6 +24,7 @@ class SimDisk(MemoryDisk):
 
     is_full        calls that need space fail; a failed write may write a part
     fails          some reads, writes and syncs fail
+    lacks_descriptors   no file can be opened
     slow_seconds   the longest time for which a call suspends the process; calls of native threads
                    take no longer than their jobs
     on_truncate    called with a file that is about to be truncated
@@ -33,6 +34,7 @@ class SimDisk(MemoryDisk):
         super().__init__(owner.time_ms)
         self.is_full = False
         self.fails = False
+        self.lacks_descriptors = False
         self.slow_seconds = 0.0
         self.on_truncate: Callable[[Path], object] = lambda _: None
         self._owner = owner
@@ -41,11 +43,12 @@ class SimDisk(MemoryDisk):
         self._is_observed = False
         self.before = self._before
         self.before_read = lambda path: self._before("read", path)
+        self.before_open = self._before_open
         self.torn = lambda size: self._random.randrange(size) if size else 0
 
     def repair(self) -> None:
         """End all faults of the disk."""
-        self.is_full = self.fails = False
+        self.is_full = self.fails = self.lacks_descriptors = False
         self.slow_seconds = 0.0
 
     @contextmanager
@@ -75,6 +78,10 @@ class SimDisk(MemoryDisk):
             raise failure(errno.EIO, path)
         if action == "truncate":
             self.on_truncate(path)
+
+    def _before_open(self, path: Path) -> None:
+        if self.lacks_descriptors and not self._is_observed:
+            raise failure(errno.EMFILE, path)
 
     def _hold_up(self) -> None:
         """Suspend the process until the disk responds."""

@@ -14,6 +14,7 @@ from kafka08.simulation.network import LateRequests
 from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
+from kafka08.simulation.strangers import leave_file
 from kafka08.simulation.tools import Tools
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 from kafka08.simulation.zookeeper import AtNextWrite, SimLink, WriteFault
@@ -30,6 +31,17 @@ SESSION_S: Final = 8.0
 """Longer than a broker's session timeout."""
 BEHIND_S: Final = (3.0, 6.0, 10.0)
 """How long a follower stops: longer than the shorter lag that a plan may allow."""
+PROPERTIES: Final = (
+    {"message.max.bytes": "3000", "replica.fetch.max.bytes": "3000"},
+    {"log.segment.bytes": "500"},
+    {"log.index.size.max.bytes": "64"},
+    {"log.index.interval.bytes": "0"},
+    {"num.replica.fetchers": "2"},
+    {"offset.metadata.max.bytes": "0"},
+    {"offsets.load.buffer.size": "100"},
+    {"queued.max.requests": "1"},
+)
+"""Settings of a broker, most of them lower than usual."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
 
@@ -73,6 +85,7 @@ class Faults:
         self._expected: dict[SimBroker | SimMember, None] = {}
         """Brokers and members with a scheduled start."""
         self._suspended: dict[Process, None] = {}
+        self._lacked_descriptors: dict[SimBroker, None] = {}
         self._make: dict[Fault, Callable[[], object]] = {
             Fault.KILL: self._kill,
             Fault.RESTART: self._restart,
@@ -97,6 +110,10 @@ class Faults:
             Fault.ISR: self._spoil_isr_changes,
             Fault.OUTAGE: self._cut_off_zookeeper,
             Fault.BLACKOUT: self._black_out,
+            Fault.CONFIGURE: self._configure,
+            Fault.STRAY: self._leave_file,
+            Fault.STRANGER: partial(self._use_tool, self._tools.leave_znode),
+            Fault.DESCRIPTORS: self._use_up_descriptors,
         }
 
     def run(self, seconds: float) -> None:
@@ -127,6 +144,7 @@ class Faults:
             link.fault = None
         network = self._world.network
         network.heal()
+        network.without_descriptors.clear()
         network.settings = self._plan.final_network
         if not self._world.zookeeper.is_up:
             self._world.zookeeper.start()
@@ -142,10 +160,19 @@ class Faults:
 
     def keep_running(self) -> bool:
         """Start all brokers and members that are down. Returns whether all were running."""
+        self._restart_without_logs()
         down = [one for one in self._places() if not one.is_running and one not in self._stopping]
         for place in down:
             self._start(place)
         return not down and not self._stopping
+
+    def _restart_without_logs(self) -> None:
+        """As a broker's log then says, one that could not make the log of a replica for want of
+        descriptors must start again."""
+        for broker in list(self._lacked_descriptors):
+            if broker.is_running and any(one.log is None for one in broker.partitions()):
+                del self._lacked_descriptors[broker]
+                self._end(broker, 0.0, silently=False)
 
     def _later(self, call: Callable[[], object], seconds: float | None = None) -> None:
         """Make a call after the fault's duration, unless all faults were repaired before. `seconds`
@@ -551,6 +578,35 @@ class Faults:
         broker.disk.slow_seconds = self._random.choice([0.005, 0.05, 0.5])
         self._note(f"the disk of {broker.host} takes up to {broker.disk.slow_seconds:g} s")
         self._later(broker.disk.repair)
+
+    def _configure(self) -> None:
+        """A limit of a topic or of one broker is changed, for good: what is stored already may
+        exceed it. The broker is killed or stopped, and starts with it."""
+        if self._random.random() < 0.5:
+            self._use_tool(self._tools.configure_topic)
+            return
+        broker = self._random.choice(self._brokers)
+        properties = self._random.choice(PROPERTIES)
+        broker.properties = {**broker.properties, **properties}
+        self._note(f"{broker.host} will start with {properties}")
+        self._end(broker, self._seconds, silently=False)
+
+    def _leave_file(self) -> None:
+        broker = self._random.choice(self._brokers)
+        self._note(f"a stranger leaves {leave_file(broker, self._random)} on {broker.host}", 0.0)
+
+    def _use_up_descriptors(self) -> None:
+        broker = self._random.choice(self._brokers)
+        self._note(f"{broker.host} has no more descriptors")
+        broker.disk.lacks_descriptors = True
+        self._lacked_descriptors[broker] = None
+        self._world.network.without_descriptors[broker.host] = None
+
+        def release() -> None:
+            broker.disk.repair()
+            self._world.network.without_descriptors.pop(broker.host, None)
+
+        self._later(release)
 
     def _links(self) -> list[SimLink]:
         """All connections to ZooKeeper but the director's."""

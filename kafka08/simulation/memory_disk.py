@@ -27,6 +27,8 @@ from typing import Final, NamedTuple, TypeAlias
 from kafka08.runtime.disk import Close, OpenMode
 
 SECTOR_BYTES: Final = 512
+NAME_MAX: Final = 255
+"""The longest name, in bytes."""
 
 
 class Gone(BaseException):
@@ -100,6 +102,8 @@ class Directory:
         self.changes: list[NameChange] = []
 
     def change(self, change: NameChange) -> None:
+        if change.new is not None and len(change.new.encode()) > NAME_MAX:
+            raise failure(errno.ENAMETOOLONG, Path(change.new))
         apply(change, self.now)
         self.changes.append(change)
 
@@ -151,12 +155,14 @@ class MemoryDisk:
     before        called before each change with its name and the file or directory. If it raises an
                   error, such as an OSError, the change fails with it
     before_read   called before each read of a file, likewise
+    before_open   called before a file or directory is opened, likewise
     torn          given the size of a failing write, the number of bytes that it writes
     """
 
     def __init__(self, time_ms: Callable[[], int]) -> None:
         self.before: Callable[[str, Path], None] = lambda _action, _path: None
         self.before_read: Callable[[Path], None] = lambda _path: None
+        self.before_open: Callable[[Path], None] = lambda _path: None
         self.torn: Callable[[int], int] = lambda _size: 0
         self.processes_ended = 0
         self._time_ms = time_ms
@@ -184,6 +190,7 @@ class MemoryDisk:
     # Files
 
     def open(self, path: Path, mode: OpenMode) -> MemoryFile:
+        self.before_open(path)
         parent = self._directory(path.parent)
         found = parent.now.get(path.name)
         if found is None:
@@ -237,6 +244,7 @@ class MemoryDisk:
     # Directories
 
     def open_directory(self, path: Path) -> MemoryDirectory:
+        self.before_open(path)
         return MemoryDirectory(self, path, self._directory(path))
 
     def files_in(self, directory: Path) -> list[Path]:

@@ -10,9 +10,11 @@ all are in sync.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
+from kafka08.errors import ZooKeeperError
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.recovery_conditions import assignment_of
 from kafka08.simulation.scheduler import Scheduler
@@ -39,7 +41,7 @@ class MoveChecks:
         self._zookeeper = zookeeper
         self._brokers = brokers
         self._on_violation = on_violation
-        self._wanted: dict[TopicPartition, tuple[int, ...]] = {}
+        self._wanted: Mapping[TopicPartition, tuple[int, ...]] = {}
         self._registrations: dict[int, int] = {}
         """Broker id → the zxid of its registration."""
         self._away: dict[int, float] = {}
@@ -63,11 +65,10 @@ class MoveChecks:
         """The request was written or removed, perhaps without an effect."""
         self._watch_registrations()
         znode = self._zookeeper.server.find(paths.REASSIGN_PARTITIONS)
-        now = (
-            {}
-            if znode is None or znode.data is None
-            else nodes.decode_reassignment(znode.data.decode())
-        )
+        now: Mapping[TopicPartition, tuple[int, ...]] = {}
+        if znode is not None and znode.data is not None:
+            with suppress(ZooKeeperError):  # a stranger's
+                now = nodes.decode_reassignment(znode.data.decode())
         for tp, replicas in self._wanted.items():
             if tp not in now:
                 self._check_end(tp, replicas, writer)

@@ -6,6 +6,8 @@ until it ends, as TCP does. Nothing is lost otherwise: only a reset breaks a con
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from random import Random
@@ -83,6 +85,8 @@ class Network:
         self.cuts: dict[tuple[str, str], None] = {}
         """(source, target) of the directions that are cut."""
         self.late: list[LateRequests] = []
+        self.without_descriptors: dict[str, None] = {}
+        """Hosts whose processes can make and accept no connection."""
         self._held: list[Pipe] = []
         self._next_port = FIRST_PORT
 
@@ -160,9 +164,15 @@ class Network:
 
     def dial(self, process: Process, address: Address) -> SimStream:
         """Start to connect. The stream is writable once it is connected, or has failed."""
+        self.take_descriptor(process.host)
         stream = SimStream(self, process, (process.host, self.free_port()), address)
         self._dial(stream, 0)
         return stream
+
+    def take_descriptor(self, host: str) -> None:
+        """Raise the error of a process that has no descriptor for another connection."""
+        if host in self.without_descriptors:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     def _dial(self, stream: SimStream, tries: int) -> None:
         self.scheduler.call_later(self.delay(), self._arrive, stream, tries)

@@ -45,6 +45,10 @@ class Fault(enum.Enum):
     OUTAGE = "brokers have no ZooKeeper for longer than their sessions last"
     BLACKOUT = "all brokers lose power at once, perhaps with all members and ZooKeeper"
     TOPIC = "topics without clients are created, extended, written to and deleted"
+    CONFIGURE = "a limit of a topic, or of a broker that then starts again, is changed"
+    STRAY = "files of strangers are among a broker's"
+    STRANGER = "znodes of strangers are among the cluster's"
+    DESCRIPTORS = "a broker can open no more files and connections"
 
 
 WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
@@ -66,6 +70,11 @@ TOPIC_NUMBER: Final = 2000
 """The number of the first change of a topic."""
 TOPIC_COUNTS: Final = (0, 0, 0, 4, 10)
 """A topic must be there before it can be extended or deleted, so few changes show little."""
+SUNDRY: Final = (Fault.CONFIGURE, Fault.STRAY, Fault.STRANGER, Fault.DESCRIPTORS)
+"""Kinds that are added like ADDED, with random numbers of their own again."""
+SUNDRY_NUMBER: Final = 3000
+"""The number of the first of them."""
+SUNDRY_COUNTS: Final = (*(0,) * 4, 1, 3)
 ADDED_SHARE: Final = 0.7
 """Added faults begin in this share of the phase with faults, so that the cluster has to work
 after most of them while other faults happen."""
@@ -210,15 +219,11 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "log.cleaner.dedupe.buffer.size": "4194304",
             **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
-        faults=with_topics(
-            with_added(
-                draw_faults(
-                    random, faults_seconds, draw_weights(random, Random(f"{seed}/directed faults"))
-                ),
-                Random(f"{seed}/added faults"),
-                faults_seconds,
+        faults=with_added(
+            draw_faults(
+                random, faults_seconds, draw_weights(random, Random(f"{seed}/directed faults"))
             ),
-            Random(f"{seed}/topics"),
+            seed,
             faults_seconds,
         ),
         silent_share=random.choice([0.0, 0.5]),
@@ -257,24 +262,22 @@ def draw_weights(random: Random, directed: Random) -> dict[Fault, float]:
     return {
         kind: (directed if kind in DIRECTED else random).choice(WEIGHTS.get(kind, (0, 0, 1, 5)))
         for kind in Fault
-        if kind not in ADDED and kind is not Fault.TOPIC
+        if kind not in {*ADDED, *SUNDRY, Fault.TOPIC}
     }
 
 
 def with_added(
-    faults: Sequence[PlannedFault], random: Random, faults_seconds: float
+    faults: Sequence[PlannedFault], seed: int, faults_seconds: float
 ) -> tuple[PlannedFault, ...]:
-    """These faults, and a few of ADDED at any time."""
-    kinds = [kind for kind in ADDED for _ in range(random.choice(ADDED_COUNTS))]
-    return _with(faults, kinds, ADDED_NUMBER, random, faults_seconds)
-
-
-def with_topics(
-    faults: Sequence[PlannedFault], random: Random, faults_seconds: float
-) -> tuple[PlannedFault, ...]:
-    """These faults, and in some plans changes of topics among them."""
-    kinds = [Fault.TOPIC] * random.choice(TOPIC_COUNTS)
-    return _with(faults, kinds, TOPIC_NUMBER, random, faults_seconds)
+    """These faults, a few of ADDED and SUNDRY at any time, and in some plans changes of topics."""
+    added, topics = Random(f"{seed}/added faults"), Random(f"{seed}/topics")
+    sundry = Random(f"{seed}/sundry faults")
+    kinds = [kind for kind in ADDED for _ in range(added.choice(ADDED_COUNTS))]
+    changes = [Fault.TOPIC] * topics.choice(TOPIC_COUNTS)
+    others = [kind for kind in SUNDRY for _ in range(sundry.choice(SUNDRY_COUNTS))]
+    found = _with(faults, kinds, ADDED_NUMBER, added, faults_seconds)
+    found = _with(found, changes, TOPIC_NUMBER, topics, faults_seconds)
+    return _with(found, others, SUNDRY_NUMBER, sundry, faults_seconds)
 
 
 def _with(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from greenlet import GreenletExit
 
-from kafka08.errors import StorageError
+from kafka08.errors import FileRefused, StorageError
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.interface import Lock
 from kafka08.runtime.series import repeat
@@ -147,8 +147,8 @@ class SimBrokerRuntime(SimRuntime):
 
     def _failed(self, name: str, error: BaseException) -> None:
         """The root of every task, timer and callback of this process. A disk that failed halts it,
-        which breaks no rule."""
-        if isinstance(error, StorageError):
+        and a file that was refused is tried again; neither breaks a rule."""
+        if isinstance(error, StorageError | FileRefused):
             uncaught(self, error, logger, "Uncaught exception in '%s'", name)
         else:
             self._on_uncaught(name, error)
@@ -162,7 +162,6 @@ class SimBrokerRuntime(SimRuntime):
         first: float | None = None,
     ) -> SimTask:
         def failed(error: Exception) -> None:
-            logger.error("Uncaught exception in scheduled task '%s'", name, exc_info=error)
             self.process.on_uncaught(name, error)
 
         series = partial(repeat, call, seconds, first, sleep=self.sleep, on_error=failed)

@@ -361,6 +361,7 @@ class SimListener:
 
     def accept(self) -> tuple[SimStream, Address]:
         while self._backlog:
+            self._network.take_descriptor(self._address[0])
             stream = self._backlog.popleft()
             if not stream.is_closed:
                 return stream, stream.peer_address

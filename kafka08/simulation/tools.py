@@ -1,9 +1,9 @@
-"""Administration tools in a run: moves, elections, migrations and changes of topics, each in a
-process of its own."""
+"""Administration tools in a run: moves, elections, migrations, changes of topics and of overrides,
+and what strangers leave in ZooKeeper, each in a process of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -15,9 +15,11 @@ from kafka08.producer.old.producer import Producer
 from kafka08.producer.record import KeyedMessage
 from kafka08.simulation.cluster import BROKER_PORT, Hosts, host_of
 from kafka08.simulation.runtime import SimClientRuntime
+from kafka08.simulation.strangers import strange_znode
 from kafka08.simulation.workload import TOPIC
 from kafka08.simulation.zookeeper import ADDRESS
 from kafka08.simulation.zookeeper_group_history import GROUP
+from kafka08.zk.client import ZkClient
 
 TOOLS_MAX: Final = 4
 """The most tools at a time: each that waits for members asks ZooKeeper 20 times a second."""
@@ -31,8 +33,19 @@ MIGRATIONS: Final = (
     ("start", "verify", "finish", "rollback"),
 )
 """The steps of which one fault makes one series."""
-SIDE_TOPICS: Final = ("side-0", "side-1")
-"""Topics that change, which no client reads."""
+SIDE_TOPICS: Final = ("side-0", "side-1", "s" * 249, "s" * 255)
+"""Topics that change, which no client reads. The longest name leaves no room for the number of a
+partition in the name of its log's directory: there is no such log."""
+OVERRIDES: Final[Sequence[Mapping[str, int]]] = (
+    {"max.message.bytes": 2000},
+    {"segment.bytes": 500},
+    {"segment.index.bytes": 64},
+    {"segment.ms": 1000},
+    {"index.interval.bytes": 0},
+    {"flush.messages": 1},
+    {},
+)
+"""Overrides of a topic, most of them lower than its limits; {}: none any more."""
 TOPIC_CHANGES: Final = (
     ("create", "write"),
     ("create", "write", "delete"),
@@ -108,6 +121,26 @@ class Tools:
                         self._say(f"{runtime.process.name}, {step} {topic}: {error}")
 
         return self._run(f"{topic}: {', '.join(steps)}", change)
+
+    def configure_topic(self, random: Random) -> str | None:
+        """Change the overrides of the clients' topic or of another one."""
+        topic, overrides = random.choice((TOPIC, *SIDE_TOPICS)), random.choice(OVERRIDES)
+        unset = [] if overrides else [key for other in OVERRIDES for key in other]
+
+        def configure(admin: AdminClient) -> None:
+            admin.alter_topic(topic, config=overrides, delete_config=unset)
+
+        return self._administer(f"overrides of {topic}: {dict(overrides)}", configure)
+
+    def leave_znode(self, random: Random) -> str | None:
+        """Create a znode of a stranger, unless it exists."""
+        left = strange_znode(random)
+
+        def leave(runtime: SimClientRuntime) -> None:
+            with ZkClient(ADDRESS, adapter=runtime.zookeeper, clock=runtime) as zk:
+                zk.create(left.path, left.data)
+
+        return self._run(f"a stranger leaves {left.path}: {left.data!r}", leave)
 
     def _write(self, topic: str, runtime: SimClientRuntime) -> None:
         """Write some messages to any of its partitions."""

@@ -12,8 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kafka08.log.names import is_deleted_directory, parse_partition_directory
+from kafka08.log.names import (
+    is_deleted_directory,
+    parse_partition_directory,
+    partition_directory,
+)
 from kafka08.simulation.cluster import LOG_DIRECTORY, SimBroker
+from kafka08.simulation.memory_disk import NAME_MAX
+from kafka08.simulation.strangers import GHOST, STRANGE_TOPICS
 from kafka08.simulation.workload import TOPIC
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import NO_LEADER, TopicPartition
@@ -33,9 +39,11 @@ def _problems(zookeeper: SimZooKeeper, brokers: Sequence[SimBroker]) -> Iterator
     assignments = _assignments(zookeeper)
     topics = {tp.topic for tp in assignments}
     for topic in _children(zookeeper, paths.TOPIC_CONFIGS):
-        if topic not in topics:
+        if topic not in topics and topic != GHOST:
             yield f"topic {topic} is gone, but has a configuration in ZooKeeper"
     for tp, replicas in assignments.items():
+        if not _can_have_log(tp):
+            continue
         state = zookeeper.leader_and_isr(tp)
         if state is None or state.leader == NO_LEADER or {*state.isr} != {*replicas}:
             yield f"{tp}, assigned to {replicas}, is not whole: {state}"
@@ -68,7 +76,9 @@ def _problems_of(broker: SimBroker, assignments: Assignments) -> Iterator[str]:
         and (tp := parse_partition_directory(directory)).topic != TOPIC
     }
     assigned = {
-        tp for tp, replicas in assignments.items() if broker.id in replicas and tp.topic != TOPIC
+        tp
+        for tp, replicas in assignments.items()
+        if broker.id in replicas and tp.topic != TOPIC and _can_have_log(tp)
     }
     if difference := stored ^ assigned:
         tp = min(difference)
@@ -76,10 +86,17 @@ def _problems_of(broker: SimBroker, assignments: Assignments) -> Iterator[str]:
         yield f"{broker.host} {verb} the log of {tp}"
 
 
+def _can_have_log(tp: TopicPartition) -> bool:
+    """Whether the name of its directory is not too long for a disk."""
+    return len(partition_directory(tp)) <= NAME_MAX
+
+
 def _assignments(zookeeper: SimZooKeeper) -> Assignments:
     """The assigned replicas of all partitions."""
     found = {}
     for topic in _children(zookeeper, paths.BROKER_TOPICS):
+        if topic in STRANGE_TOPICS:
+            continue
         znode = zookeeper.server.find(paths.topic(topic))
         assert znode is not None
         assert znode.data is not None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from random import Random
 
 from kafka08.profile import SAFE
 from kafka08.simulation.plan import (
     ADDED,
+    ADDED_COUNTS,
+    SUNDRY,
+    SUNDRY_COUNTS,
+    TOPIC_COUNTS,
     Fault,
     draw_plan,
     with_added,
     with_faults,
-    with_topics,
 )
 
 
@@ -29,29 +32,22 @@ def test_faults_of_chosen_kinds_alone() -> None:
 
 
 def test_added_faults_leave_the_others() -> None:
-    """Faults of whole clusters are added to a plan in the order of their times; the plan's own
-    faults stay as they are. Some plans get none, and each kind is in some."""
+    """Faults of whole clusters, of limits and strangers, and changes of topics are added to a plan
+    in the order of their times; the plan's own faults stay as they are. Some plans get none of a
+    kind, and each kind is in some."""
     own = with_faults(draw_plan(1, SAFE), 1, [Fault.KILL]).faults
-    counts = dict.fromkeys(ADDED, 0)
+    counts: dict[Fault, Counter[int]] = {}
     for seed in range(40):
-        faults = with_added(own, Random(seed), 10.0)
-        assert own == tuple(fault for fault in faults if fault.kind not in ADDED)
+        faults = with_added(own, seed, 10.0)
+        assert own == tuple(fault for fault in faults if fault.kind is Fault.KILL)
         assert sorted(fault.at for fault in faults) == [fault.at for fault in faults]
         assert len({fault.number for fault in faults}) == len(faults)
-        for kind in {fault.kind for fault in faults} & {*ADDED}:
-            counts[kind] += 1
-    assert all(0 < count < 20 for count in counts.values()), counts
-
-
-def test_changes_of_topics_leave_the_other_faults() -> None:
-    """Some plans have changes of topics among their faults, which stay as they are."""
-    own = draw_plan(1, SAFE).faults
-    own = tuple(fault for fault in own if fault.kind is not Fault.TOPIC)
-    counts = []
-    for seed in range(40):
-        faults = with_topics(own, Random(seed), 10.0)
-        assert own == tuple(fault for fault in faults if fault.kind is not Fault.TOPIC)
-        assert sorted(fault.at for fault in faults) == [fault.at for fault in faults]
-        assert len({fault.number for fault in faults}) == len(faults)
-        counts.append(len(faults) - len(own))
-    assert {0, 4, 10} == {*counts}
+        drawn = Counter(fault.kind for fault in faults)
+        for kind in (*ADDED, *SUNDRY, Fault.TOPIC):
+            counts.setdefault(kind, Counter())[drawn[kind]] += 1
+    for kind, drawn_counts in (
+        *((kind, ADDED_COUNTS) for kind in ADDED),
+        *((kind, SUNDRY_COUNTS) for kind in SUNDRY),
+        (Fault.TOPIC, TOPIC_COUNTS),
+    ):
+        assert counts[kind].keys() == {*drawn_counts}

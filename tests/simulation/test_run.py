@@ -109,8 +109,8 @@ def test_a_seed_means_one_run(hash_seed: str) -> None:
 
 @pytest.mark.parametrize("seed", [12104335])
 def test_a_seed_means_one_run_of_consumers_with_a_coordinator(seed: int) -> None:
-    """So has a run whose members are KafkaConsumers, with the rules of replicas compiled and not. The
-    order of paused partitions, and the addresses of sets of messages, made two of it."""
+    """So has a run whose members are KafkaConsumers, with and without compiled rules of replicas.
+    The order of paused partitions, and the addresses of sets of messages, made two of it."""
     level = LEVELS[seed % len(LEVELS)]
     program = (
         "from kafka08.simulation.plan import draw_plan, with_coordinator; "

@@ -1,5 +1,5 @@
-"""`scripts/simulate`: its exit code says whether all its processes have passed, and half of them run
-the source of rules that are compiled."""
+"""`scripts/simulate`: its exit code says whether all its processes have passed, and half of them
+run the source of rules that are compiled."""
 
 from __future__ import annotations
 
