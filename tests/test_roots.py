@@ -43,6 +43,7 @@ ROOTS = {
     "broker/appends/append_queue.py AppendQueue._finish run_native_later": "the queue goes on",
     "broker/requests/call.py Call.run_in_greenlet spawn": "becomes the response, or closes the "
     "connection",
+    "broker/requests/fetch_call.py FetchCall._run_in_greenlet spawn": "closes the connection",
     "broker/controller/broker_channel.py BrokerChannel.__init__ spawn": "the request is sent "
     "again; a response that cannot be handled is logged",
     "broker/controller/controller.py Controller.startup spawn": "ends the term, tries the next",

@@ -15,8 +15,7 @@ import pytest
 from kafka08.broker.purgatory.delayed_fetch import DelayedFetch
 from kafka08.broker.replica import replica_state
 from kafka08.broker.replica.partition import Partition
-from kafka08.broker.requests import fast_fetch
-from kafka08.broker.requests.handlers import fetch as fetch_handler
+from kafka08.broker.requests.fetch_call import FetchCall
 from kafka08.broker.requests.handlers import join_group, offset_commit, produce
 from kafka08.errors import StorageError
 from kafka08.log.log import Log
@@ -126,20 +125,18 @@ class Case:
 
 CASES = {
     "fetch, HW": Case(lambda w: w.park(fetched()), Waiting.commit, (Partition, "read")),
-    "fetch, timeout": Case(
-        lambda w: w.park(fetched()), Waiting.advance, (fast_fetch.FastFetch, "_respond")
-    ),
+    "fetch, timeout": Case(lambda w: w.park(fetched()), Waiting.advance, (FetchCall, "_respond")),
     "fetch, check": Case(
         lambda w: w.park(fetched()), Waiting.commit, (DelayedFetch, "is_satisfied_by")
     ),
-    "fetch of the handler, timeout": Case(
-        lambda w: w.park(fetched(DEBUGGING_CONSUMER)), Waiting.advance, (fetch_handler, "respond")
+    "fetch of a debugger, timeout": Case(
+        lambda w: w.park(fetched(DEBUGGING_CONSUMER)), Waiting.advance, (FetchCall, "_respond")
     ),
     "fetch of a follower, append": Case(
-        lambda w: w.park(fetched(2)), Waiting.append, (fast_fetch, "respond_to_follower")
+        lambda w: w.park(fetched(2)), Waiting.append, (replica_state, "respond_to_follower")
     ),
     "fetch of a follower, timeout": Case(
-        lambda w: w.park(fetched(2)), Waiting.advance, (fast_fetch, "respond_to_follower")
+        lambda w: w.park(fetched(2)), Waiting.advance, (replica_state, "respond_to_follower")
     ),
     "produce, timeout": Case(lambda w: w.park(produced(-1)), Waiting.advance, (produce, "outcome")),
     "produce, check": Case(

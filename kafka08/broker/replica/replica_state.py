@@ -311,17 +311,16 @@ def unacknowledged(partitions: list[L]) -> dict[Any, int]:
 
 
 def partitions_to_read(
-    partitions: list[L], offsets: list[int], limits: list[int], is_follower: bool
-) -> tuple[list[int], list[int], list[int]] | None:
+    partitions: list[L | None], offsets: list[int], limits: list[int], is_follower: bool
+) -> tuple[list[int], list[int], list[int]]:
     """The HWs of these partitions, the indexes of those that a fetch from these offsets must read,
     and the positions at which the messages from these offsets on will begin: the log's end, -1 for
     another offset in the active segment, NOT_AT_THE_END for others and a negative limit.
 
     Those not to be read are at their end (the LEO for a follower, the HW for a consumer), so their
-    response is empty. An offset or size limit (`limits`) that may be invalid is read too, so that
-    the read reports the error.
-
-    None if this broker does not lead one of the partitions.
+    response is empty. What may be an error is read too, so that the read reports it: an offset or
+    size limit (`limits`) that may be invalid, and a partition that is unknown (None) or that this
+    broker does not lead, whose HW is given as -1.
     """
     if not len(partitions) == len(offsets) == len(limits):
         raise ValueError("as many offsets and limits as partitions")
@@ -330,8 +329,11 @@ def partitions_to_read(
     positions: list[int] = []
     for number, partition in enumerate(partitions):
         offset, limit = offsets[number], limits[number]
-        if not partition.is_leader or partition.log is None:
-            return None
+        if partition is None or not partition.is_leader or partition.log is None:
+            high_watermarks.append(-1)
+            positions.append(NOT_AT_THE_END)
+            to_read.append(number)
+            continue
         tail = partition._tail()
         end_offset = tail.end_offset if is_follower else partition.high_watermark
         high_watermarks.append(partition.high_watermark)

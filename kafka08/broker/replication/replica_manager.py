@@ -1,6 +1,5 @@
 """ReplicaManager: all partitions of this broker, and the requests that concern them.
 
-    read_from_log(...)              FetchRequest and the offset loader
     become_leader_or_follower(...)  LeaderAndIsrRequest of the controller
     stop_replicas(...)              StopReplicaRequest
     update_metadata(...)            UpdateMetadataRequest
@@ -15,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kafka08.broker.cluster.metadata_cache import MetadataCache
 from kafka08.broker.purgatory.purgatories import Purgatories
@@ -53,7 +52,6 @@ from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.timer import Timer
 from kafka08.runtime.yielding import yielding_batches
 from kafka08.structs import (
-    DEBUGGING_CONSUMER,
     LEADER_DURING_DELETE,
     NO_LEADER,
     Broker,
@@ -63,8 +61,6 @@ from kafka08.structs import (
 from kafka08.topic_name import fault_of
 
 if TYPE_CHECKING:
-    from kafka08.log.slices import LogSlice
-    from kafka08.protocol.fetch import PartitionData
     from kafka08.zk.store import ClusterStore
 
 T = TypeVar("T")
@@ -219,32 +215,6 @@ class ReplicaManager:
         )
         if out_of_sync_replicas:
             self._isr_changes.begin(partition, without(partition.isr, out_of_sync_replicas))
-
-    # Reading
-
-    def read_from_log(
-        self, topic_partition: TopicPartition, offset: int, max_bytes: int, replica_id: int
-    ) -> tuple[LogSlice, int]:
-        """The slice of one partition for a fetch of `replica_id`, and the HW. Consumers read from
-        the leader and below the HW, followers (ids >= 0) to the LEO, a DEBUGGING_CONSUMER from any
-        replica below the HW. Raises what Log.read raises, and 3, 6 or 9 for the partition."""
-        if replica_id == DEBUGGING_CONSUMER:
-            partition = self.hosted_partition(topic_partition)
-        else:
-            partition = self.leader_partition(topic_partition)
-        slice_ = partition.read(offset, max_bytes, committed_only=replica_id < 0)
-        return slice_, partition.high_watermark
-
-    def count_out(
-        self, sets: Mapping[TopicPartition, PartitionData[Any]], *, is_follower: bool
-    ) -> None:
-        """Count the sets of a response, and their bytes unless a follower gets them."""
-        for topic_partition, data in sets.items():
-            partition = self._partitions.get(topic_partition)
-            if data.message_set is not None and partition is not None:
-                partition.fetch_requests += 1
-                if not is_follower:
-                    partition.bytes_out += data.message_set.size
 
     # Requests of the controller
 

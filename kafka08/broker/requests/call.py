@@ -58,6 +58,11 @@ def send(
         link.send_response(frame)
 
 
+def host_of(link: RequestConnection) -> str:
+    """The client's address, without its port."""
+    return link.peer.rpartition(":")[0]
+
+
 def answering(link: RequestConnection, finish: Callable[P, object]) -> Callable[P, None]:
     """See Call.answering."""
 
@@ -75,10 +80,11 @@ class Call:
 
     header.correlation_id  the response's correlation id
     header.client_id       the client's name, or None
+    link                   its connection
     peer                   host:port of the client, for log lines
     """
 
-    __slots__ = ("_broker", "_link", "_refuse", "header", "request")
+    __slots__ = ("_broker", "_refuse", "header", "link", "request")
 
     def __init__(
         self,
@@ -89,29 +95,29 @@ class Call:
         refuse: Refuse,
     ) -> None:
         self._broker = broker
-        self._link = link
+        self.link = link
         self._refuse = refuse
         self.header = header
         self.request = request
 
     @property
     def peer(self) -> str:
-        return self._link.peer
+        return self.link.peer
 
     @property
     def host(self) -> str:
         """The client's address, whose requests take turns with those of others."""
-        return self.peer.rpartition(":")[0]
+        return host_of(self.link)
 
     @property
     def connection(self) -> int:
         """The connection's number, as of ServerConnection."""
-        return self._link.number
+        return self.link.number
 
     def is_abandoned(self) -> bool:
         """Whether the client has closed its side of the connection. A client may do that and still
         wait for the response; none of Kafka's does."""
-        return self._link.is_abandoned()
+        return self.link.is_abandoned()
 
     def check_controller(self, controller_epoch: int) -> None:
         """StaleControllerEpoch for a request over a connection that the controller has given up."""
@@ -127,40 +133,40 @@ class Call:
         gone. A response that cannot be encoded (it repeats names of the request) closes the
         connection."""
         correlation_id = self.header.correlation_id
-        send(self._link, encode_response, response, correlation_id, self.request.version)
+        send(self.link, encode_response, response, correlation_id, self.request.version)
 
     def respond_from_thread(self, response: Response) -> None:
         """As `respond`, for a response that takes long to encode: in a native thread. Switches."""
         encode = partial(self._broker.runtime.run_native, encode_response)
-        send(self._link, encode, response, self.header.correlation_id, self.request.version)
+        send(self.link, encode, response, self.header.correlation_id, self.request.version)
 
     def respond_encoded(self, frame: ResponseFrame) -> None:
         """As `respond`, with an encoded frame (for Fetch, whose sets stay in their files)."""
-        self._link.on_close = None
-        self._link.send_response(frame)
+        self.link.on_close = None
+        self.link.send_response(frame)
 
     def close(self, reason: str) -> None:
         """End a call by closing its connection, after the responses to earlier ones; logs the
         reason."""
-        self._link.finish(reason)
+        self.link.finish(reason)
 
     def fail(self, error: Exception) -> None:
         """End a call that cannot be answered: closes its connection, and logs the error. A storage
         error halts the broker."""
-        self._link.fail(error)
+        self.link.fail(error)
 
     def answering(self, finish: Callable[P, object]) -> Callable[P, None]:
         """`finish`, which responds to this parked call. If it raises, the connection closes: a
         client that gets neither would wait for ever."""
-        return answering(self._link, finish)
+        return answering(self.link, finish)
 
     def when_closed(self, abandon: Callable[[], object]) -> None:
         """Call `abandon` if the connection closes before the response of the parked call; now if it
         has closed."""
-        if self._link.ending:
+        if self.link.ending:
             abandon()
         else:
-            self._link.on_close = abandon
+            self.link.on_close = abandon
 
     def refusal(self, error: Exception) -> Response:
         """The response of 0.8.2.2 after an exception: the error's code in every code field. A

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafka08 import kernel
-from kafka08.errors import InvalidMessage, UnknownError, code_of
+from kafka08.errors import InvalidMessage
 from kafka08.format import magic_of
 from kafka08.kernel.types import (
     ENTRY_HEADER,
@@ -32,13 +32,11 @@ from kafka08.kernel.types import (
 )
 from kafka08.network.server_connection import GeneratedBytes, Made
 from kafka08.protocol.conversion import Converter
-from kafka08.protocol.fetch import NO_HIGH_WATERMARK, PartitionData
 from kafka08.protocol.message_set import NO_LIMIT
 
 if TYPE_CHECKING:
     from kafka08.log.slices import LogSlice
     from kafka08.runtime import BrokerRuntime
-    from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -272,55 +270,44 @@ def converted_at_once(found: LogSlice) -> DownConvertedBytes | LogSlice | None:
 class DownConvertedResponse:
     """The sets of one response, in magic 0: `convert` each, then `find_sizes`.
 
-    sets   partition → its set. If the first entry of a set cannot be converted the partition gets
-           error 2
+    sets    the index of a partition → its set
+    errors  the index → InvalidMessage, if the first entry of its set cannot be converted
     """
 
-    def __init__(
-        self,
-        reads: Mapping[TopicPartition, PartitionData[LogSlice]],
-        runtime: BrokerRuntime,
-        lane: str,
-    ) -> None:
-        self.sets: dict[TopicPartition, PartitionData[Any]] = dict(reads)
+    def __init__(self, found: Mapping[int, LogSlice], runtime: BrokerRuntime, lane: str) -> None:
+        self.sets: dict[int, Any] = dict(found)
+        self.errors: dict[int, BaseException] = {}
         self._converter = DownConverter(runtime, lane)
         self._kept_bytes = 0
-        self._of_unknown_size: list[tuple[TopicPartition, ConvertedSet]] = []
+        self._of_unknown_size: list[tuple[int, ConvertedSet]] = []
 
-    def convert(self, partitions: Iterable[TopicPartition]) -> None:
+    def convert(self, numbers: Iterable[int]) -> None:
         """Put the sets of these partitions, which are slices, in magic 0."""
-        for tp in partitions:
-            data = self.sets[tp]
-            if data.message_set is None:
-                continue
-            converted = self._converter.convert(data.message_set)
-            self.sets[tp] = PartitionData(*data[:3], converted)
+        for number in numbers:
+            converted = self.sets[number] = self._converter.convert(self.sets[number])
             if isinstance(converted, ConvertedSet) and converted.in_thread:
-                self._of_unknown_size.append((tp, converted))
+                self._of_unknown_size.append((number, converted))
 
     def find_sizes(self, done: Callable[[], object]) -> bool:
         """Compute the sizes that are not known yet. False: `done` is called in the hub later."""
         if not self._of_unknown_size:
             return True
         # One after the other: besides what is kept, memory holds one first part.
-        tp, converted = self._of_unknown_size.pop()
+        number, converted = self._of_unknown_size.pop()
 
         def found(error: BaseException | None) -> None:
-            self._found(tp, converted, error)
+            self._found(number, converted, error)
             if self.find_sizes(done):
                 done()
 
         converted.find_size(found)
         return False
 
-    def _found(
-        self, tp: TopicPartition, converted: ConvertedSet, error: BaseException | None
-    ) -> None:
-        """The size of a set is known, or its error."""
+    def _found(self, number: int, converted: ConvertedSet, error: BaseException | None) -> None:
+        """Record the size of a set, or its error."""
         if error is not None:
-            logger.error("Cannot convert %s for a consumer of magic 0: %s", tp, error)
-            code = code_of(error) if isinstance(error, Exception) else UnknownError.code
-            self.sets[tp] = PartitionData(tp.partition, code, NO_HIGH_WATERMARK, None)
+            self.errors[number] = error
+            del self.sets[number]
         elif self._kept_bytes + converted.kept_bytes > KEPT_BYTES_MAX:
             converted.forget()
         else:

@@ -31,7 +31,6 @@ from kafka08.broker.requests.handlers import (
     describe_groups,
     end_txn,
     fetch,
-    fetch_0_10_2,
     heartbeat,
     init_producer_id,
     join_group,
@@ -152,7 +151,6 @@ HANDLERS_SINCE: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]
         ),
     },
     Level.V0_10_2: {
-        FetchRequest: (fetch_0_10_2.handle, fetch.refuse),
         OffsetsRequest: (list_offsets.handle, list_offsets.refuse),
     },
 }

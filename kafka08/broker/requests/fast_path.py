@@ -1,14 +1,14 @@
 """FastPath: handles the requests that make up nearly all traffic, without message objects.
 
     Produce        any number of partitions (fast_produce)
-    Fetch          any number of partitions (fast_fetch)
+    Fetch          any number of partitions (fetch_call)
     Metadata 0-2   a request that had a response before, in the same metadata epoch
     groups         JoinGroup 1, SyncGroup and Heartbeat of their members (fast_groups)
 
-All other requests, and every error, go to the handlers: a fast path returns Fallback, and then
-the request is decoded in full. A fast path has no rules of its own; it does exactly what
-the handler of that API would do. Other versions than these have
-other layouts, and are never tried.
+All other requests go to the handlers: a fast path returns Fallback, and then the request is
+decoded in full. A fast path has no rules of its own; it does exactly what the handler of that API
+would do, and that of Fetch is its handler. Other versions than these have other layouts, and are
+never tried.
 """
 
 from __future__ import annotations
@@ -18,18 +18,13 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.requests.call import Call, NoResponse
+from kafka08 import kernel
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
-from kafka08.broker.requests.fast_fetch import FastFetch
 from kafka08.broker.requests.fast_groups import FastGroups
 from kafka08.broker.requests.fast_produce import FastProduce
-from kafka08.broker.requests.handlers import fetch, fetch_0_10_2
+from kafka08.broker.requests.fetch_call import VERSION_LOW_BYTE, FetchCall
 from kafka08.levels import Level
-from kafka08.protocol.codec import (
-    REQUEST_HEADER,
-    decode_request,
-    frame_of,
-)
+from kafka08.protocol.codec import REQUEST_HEADER, frame_of
 
 if TYPE_CHECKING:
     from kafka08.broker.requests.context import BrokerContext
@@ -72,16 +67,16 @@ class FastPath:
 
     def __init__(self, broker: BrokerContext, served: Served) -> None:
         self._broker = broker
-        self._served = served
         self._metadata_cache = broker.metadata_cache
         self._request_prefix = broker.request_prefix
-        self._has_magic_1 = broker.config.level >= Level.V0_10_2
+        self._at_0_10_2 = broker.config.level >= Level.V0_10_2
+        self._partitions = broker.replica_manager.by_topic_name
         self._produce = FastProduce(broker)
-        self._fetch = FastFetch(broker, self._complete_fetch)
+        self._fetch_count = 0
         self._metadata_count = 0
         methods: dict[tuple[int, int], Method] = {
             **dict.fromkeys(((PRODUCE, v) for v in PRODUCE_VERSIONS), self._produce),
-            **dict.fromkeys(((FETCH, v) for v in FETCH_VERSIONS), self._fetch),
+            **dict.fromkeys(((FETCH, v) for v in FETCH_VERSIONS), self.fetch),
             **dict.fromkeys(((METADATA, v) for v in METADATA_VERSIONS), self.metadata),
         }
         groups = FastGroups(broker)
@@ -99,9 +94,20 @@ class FastPath:
         """API key → requests that came to `methods`."""
         return {
             PRODUCE: self._produce.count,
-            FETCH: self._fetch.count,
+            FETCH: self._fetch_count,
             METADATA: self._metadata_count,
         }
+
+    def fetch(
+        self, payload: memoryview, link: RequestConnection
+    ) -> ResponseFrame | Fallback | None:
+        """The response, None if it is sent later, or Fallback if the codec must decode it."""
+        self._fetch_count += 1
+        fields = kernel.read_fetch(payload, self._partitions)
+        if fields is None:
+            return FALL_BACK
+        version = payload[VERSION_LOW_BYTE]
+        return FetchCall(self._broker, self._at_0_10_2, link, payload, version, *fields).answer()
 
     def metadata(self, payload: memoryview, _link: RequestConnection) -> ResponseFrame | Fallback:
         """The cached response to an equal request, if the metadata have not changed since."""
@@ -116,12 +122,3 @@ class FastPath:
         if response is None:
             return FALL_BACK
         return frame_of(response, correlation_id)
-
-    def _complete_fetch(self, payload: memoryview, link: RequestConnection) -> None:
-        """Complete a parked Fetch that FastFetch can no longer answer."""
-        header, request = decode_request(payload, self._served)
-        call = Call(self._broker, link, header, request, fetch.refuse)
-        complete = fetch_0_10_2.complete if self._has_magic_1 else fetch.complete
-        response = complete(self._broker, request, call)
-        if not isinstance(response, NoResponse):
-            call.respond_encoded(response)

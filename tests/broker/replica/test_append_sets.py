@@ -123,8 +123,8 @@ def test_due_index_entries_are_added(kernel: ModuleType) -> None:
 def test_partitions_with_news_are_found(
     kernel: ModuleType, is_follower: bool, expected: list[int]
 ) -> None:
-    """Followers read to the LEO (40), consumers to the HW. Invalid offsets, and a HW below the
-    log's start, are left for the Python path to report."""
+    """Followers read to the LEO (40), consumers to the HW. What may be an error is read too:
+    invalid offsets, a HW below the log's start, partitions that are unknown or led elsewhere."""
     asked = [(40, 39, 9), (39, 39, 9), (40, 40, -1), (7, 40, 9), (40, 3, 9), (3, 3, 9)]
     leaders = [a_leader(kernel, a_tail(kernel, File()), high_watermark=hw) for _, hw, _ in asked]
     for leader in leaders:
@@ -137,8 +137,11 @@ def test_partitions_with_news_are_found(
     leaders[-1].log.log_start_offset = 4
     found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
     assert ([39, 39, 40, 40, 3, 3], sorted({*expected, 5})) == found[:2]
-    leaders[2].is_leader = False
-    assert kernel.partitions_to_read(leaders, offsets, limits, is_follower) is None
+    leaders[0].is_leader = False
+    leaders[1] = None
+    found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
+    assert ([-1, -1, 40, 40, 3, 3], sorted({*expected, 0, 1, 5})) == found[:2]
+    assert [NOT_AT_THE_END] * 2 == found[2][:2]
 
 
 @pytest.mark.parametrize(("offsets", "limits"), [(1, 2), (2, 1), (3, 2), (0, 0)])

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.broker.requests import converted_set, fast_fetch
+from kafka08.broker.requests import converted_set, fetch_call
 from kafka08.broker.requests.converted_set import PIECE_BYTES, DownConvertedResponse
-from kafka08.broker.requests.handlers import fetch_0_10_2
+from kafka08.errors import InvalidMessage
 from kafka08.kernel import build_set, entries, wrap
 from kafka08.log.slices import LogSlice
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.compression import GZIP, LZ4, SNAPPY
-from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.types import Request
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -148,12 +148,9 @@ def slice_of(directory: Path, data: bytes, size: int | None = None) -> LogSlice:
     return LogSlice(0, 0, file, 0, len(data) if size is None else size)
 
 
-def set_of(old: DownConvertedResponse, tp: TopicPartition = TP) -> Any:
-    return old.sets[tp].message_set
-
-
-def old_response(reads: dict[TopicPartition, Any], runtime: FakeRuntime | None = None) -> Any:
+def old_response(*found: LogSlice, runtime: FakeRuntime | None = None) -> Any:
     """The response with the sizes of all sets."""
+    reads = dict(enumerate(found))
     old = DownConvertedResponse(reads, runtime or FakeRuntime(), "peer")
     old.convert(reads)
     old.find_sizes(lambda: None)
@@ -162,10 +159,10 @@ def old_response(reads: dict[TopicPartition, Any], runtime: FakeRuntime | None =
 
 def sent(found: LogSlice, runtime: FakeRuntime | None = None) -> bytes:
     """The bytes sent for one slice. Their number must equal the announced size."""
-    old = old_response({TP: PartitionData(0, 0, 9, found)}, runtime)
-    assert 0 == old.sets[TP].error_code
-    size = set_of(old).size
-    out = bytes(piece_bytes(set_of(old)))
+    old = old_response(found, runtime=runtime)
+    assert {} == old.errors
+    size = old.sets[0].size
+    out = bytes(piece_bytes(old.sets[0]))
     assert size == len(out)
     return out
 
@@ -213,19 +210,15 @@ def test_small_sets_are_converted_at_once(
         made = sent(found)
     now = sent(found)
     assert rows(made) == rows(now)
-    response = old_response({TP: PartitionData(0, 0, 9, found)})
-    assert isinstance(set_of(response), bytes) == (size >= len(plain(1)))
+    response = old_response(found)
+    assert isinstance(response.sets[0], bytes) == (size >= len(plain(1)))
 
 
 def test_few_small_sets_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a few converted small sets are kept. The others are converted while they are sent."""
     monkeypatch.setattr(converted_set, "KEPT_BYTES_MAX", len(plain(2)))
-    reads = {
-        TopicPartition("t", number): PartitionData(number, 0, 9, slice_of(tmp_path, plain(1)))
-        for number in range(5)
-    }
-    old = old_response(reads)
-    sets = [set_of(old, tp) for tp in reads]
+    old = old_response(*(slice_of(tmp_path, plain(1)) for _ in range(5)))
+    sets = list(old.sets.values())
     assert [True, True, False, False, False] == [isinstance(one, bytes) for one in sets]
     assert [plain(1, magic=0)] * 5 == [bytes(piece_bytes(one)) for one in sets]
 
@@ -272,8 +265,8 @@ def test_room_that_is_left_holds_no_message(tmp_path: Path) -> None:
 def test_pieces_are_small(tmp_path: Path) -> None:
     """A set of any size is read and converted piece by piece."""
     log = plain(60_000, value=b"v" * 100)
-    old = old_response({TP: PartitionData(0, 0, 9, slice_of(tmp_path, log))})
-    converted = set_of(old)
+    old = old_response(slice_of(tmp_path, log))
+    converted = old.sets[0]
     pieces = []
     while converted.size:
         pieces.append(converted.make(lambda data, error: None))
@@ -284,9 +277,9 @@ def test_pieces_are_small(tmp_path: Path) -> None:
 def test_a_large_message_is_converted_in_a_thread(tmp_path: Path) -> None:
     """Its conversion would hold the hub; the size of the set stays the known one."""
     log = plain(1, value=bytes(2 << 20))
-    old = old_response({TP: PartitionData(0, 0, 9, slice_of(tmp_path, log))})
-    assert set_of(old).in_thread
-    assert plain(1, magic=0, value=bytes(2 << 20)) == generated_bytes(set_of(old))
+    old = old_response(slice_of(tmp_path, log))
+    assert old.sets[0].in_thread
+    assert plain(1, magic=0, value=bytes(2 << 20)) == generated_bytes(old.sets[0])
 
 
 def test_the_size_of_converted_records_is_not_guessed(tmp_path: Path) -> None:
@@ -299,20 +292,17 @@ def test_the_size_of_converted_records_is_not_guessed(tmp_path: Path) -> None:
 def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of sets of unknown size only some first parts are kept. The others are converted again."""
     monkeypatch.setattr(converted_set, "KEPT_BYTES_MAX", 1000)
-    reads = {}
+    reads = []
     for number in range(5):
         (tmp_path / str(number)).mkdir()
-        found = slice_of(tmp_path / str(number), packed(compression.GZIP, 10))
-        reads[TopicPartition("t", number)] = PartitionData(number, 0, 9, found)
+        reads.append(slice_of(tmp_path / str(number), packed(compression.GZIP, 10)))
     log = packed(compression.GZIP, 2000, value=bytes(range(256)))
     (tmp_path / "large").mkdir()
-    large = TopicPartition("t", 5)
-    reads[large] = PartitionData(5, 0, 9, slice_of(tmp_path / "large", log))
-    old = old_response(reads)
-    kept = {tp: set_of(old, tp).kept_bytes for tp in old.sets}
-    assert 0 == kept[large]
-    assert all(kept[tp] for tp in reads if tp != large)
-    assert 2000 == len(rows(generated_bytes(set_of(old, large))))
+    old = old_response(*reads, slice_of(tmp_path / "large", log))
+    *small, large = old.sets.values()
+    assert 0 == large.kept_bytes
+    assert all(one.kept_bytes for one in small)
+    assert 2000 == len(rows(generated_bytes(large)))
 
 
 def test_large_sets_are_looked_at_in_a_thread(
@@ -331,8 +321,7 @@ def test_large_sets_are_looked_at_in_a_thread(
     monkeypatch.setattr(world.runtime, "run_native", note)
     before = fetch(world).message_set
     assert [] == looked
-    for module in (fast_fetch, fetch_0_10_2):
-        monkeypatch.setattr(module, "LOOKED_AT_AT_ONCE_BYTES", 1000)
+    monkeypatch.setattr(fetch_call, "LOOKED_AT_AT_ONCE_BYTES", 1000)
     assert before == fetch(world).message_set
     assert 1 == len(looked)
     assert 150 == len(rows(before))
@@ -374,12 +363,12 @@ class TestBrokenLogs:
     def test_an_entry_that_cannot_be_converted(self, tmp_path: Path) -> None:
         """An entry that cannot be converted is error 2: with a new CRC the damage would be
         hidden."""
-        log = bytearray(plain(1))
-        log[-1] ^= 1
-        world = World(tmp_path, api_level="0.10.2")
-        found = slice_of(tmp_path, bytes(log))
-        old = old_response({TP: PartitionData(0, 0, 9, found)}, world.runtime)
-        assert PartitionData(0, 2, -1, None) == old.sets[TP]
+        world = world_of(tmp_path, plain(1))
+        (segment,) = tmp_path.rglob("*.log")
+        segment.write_bytes(segment.read_bytes()[:-1] + b"?")
+        found = fetch(world)
+        assert (InvalidMessage.code, -1) == (found.error_code, found.high_watermark)
+        assert not found.message_set
 
     def test_messages_before_damage_are_sent(self, tmp_path: Path) -> None:
         """The messages before a damaged entry are sent. The next Fetch begins at the entry."""
@@ -394,9 +383,9 @@ class TestBrokenLogs:
         monkeypatch.setattr(converted_set, "SMALL_BYTES", 0)
         log = plain(3)
         found = slice_of(tmp_path, log)
-        old = old_response({TP: PartitionData(0, 0, 9, found)})
-        size = set_of(old).size
+        old = old_response(found)
+        size = old.sets[0].size
         (tmp_path / "segment").write_bytes(log[: len(log) // 2])
-        out = generated_bytes(set_of(old))
+        out = generated_bytes(old.sets[0])
         assert size == len(out)
         assert 1 == len(rows(out))

@@ -11,7 +11,7 @@ import pytest
 from kafka08.broker.requests import call
 from kafka08.broker.requests.dispatcher import DECODED_AT_ONCE_BYTES, Dispatcher, handlers_at
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
-from kafka08.broker.requests.fast_fetch import FastFetch
+from kafka08.broker.requests.fast_path import FastPath
 from kafka08.levels import Level
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.apis import APIS
@@ -46,11 +46,11 @@ def test_a_fast_path_sees_its_own_version_alone(
     """Fetch 0 goes to the fast path. Fetch 1, which 0.8.2.2 reads as 0, goes to the handler."""
     seen: list[bytes] = []
 
-    def fetch(self: FastFetch, payload: memoryview, _link: object) -> Fallback:
+    def fetch(self: FastPath, payload: memoryview, _link: object) -> Fallback:
         seen.append(bytes(payload[2:4]))
         return FALL_BACK
 
-    monkeypatch.setattr(FastFetch, "__call__", fetch)
+    monkeypatch.setattr(FastPath, "fetch", fetch)
     client = Client(World(tmp_path))
     for version in (1, 0):
         payload = bytearray(encode_request(FetchRequest(-1, 0, 0, []), 7, "c")[SIZE.size :])

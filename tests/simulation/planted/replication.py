@@ -15,7 +15,7 @@ from kafka08.broker.replication.isr_changes import IsrChanges
 from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
 from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
 from kafka08.broker.replication.replica_manager import ReplicaManager
-from kafka08.broker.requests.handlers import fetch
+from kafka08.broker.requests.fetch_call import FetchCall
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.simulation import writers
 from kafka08.simulation.plan import SUSPENDED, Fault
@@ -260,15 +260,15 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=lambda plan: movable(plan) and plan.partitions > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    def all_or_nothing(broker: Any, replica_id: int, wanted: Any, reads: Any, call: Any) -> None:
-        manager = broker.replica_manager
-        for tp, data in reads.items():
-            if data.message_set is not None:
-                offset = wanted[tp].offset
-                manager.partition(tp).check_replica(replica_id, offset)
-                manager.record_follower_fetches([manager.partition(tp)], [offset], replica_id)
+    def all_or_nothing(self: FetchCall, reads: Any) -> None:
+        for number, offset in enumerate(self._offsets):
+            if number not in reads.codes:
+                partition = self._partitions[number]
+                partition.check_replica(self._replica_id, offset)
+                manager = self._broker.replica_manager
+                manager.record_follower_fetches([partition], [offset], self._replica_id)
 
-    patch.setattr(fetch, "record_positions", all_or_nothing)
+    patch.setattr(FetchCall, "_record", all_or_nothing)
 
 
 @planted(

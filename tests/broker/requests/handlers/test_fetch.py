@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.requests.handlers import fetch
+from kafka08.broker.requests import fetch_call
+from kafka08.broker.requests.fetch_call import FetchCall
 from kafka08.errors import (
     NO_ERROR,
     NotLeaderForPartition,
     OffsetOutOfRange,
     UnknownTopicOrPartition,
 )
+from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
-from tests.broker.world import CONTROLLER_EPOCH, World
+from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
 CONSUMER, FOLLOWER = -1, 2
 
@@ -59,26 +62,83 @@ def test_a_broker_with_a_new_session_resets_no_consumer(tmp_path: Path) -> None:
     assert NotLeaderForPartition.code == response.topics[0].partitions[0].error_code
 
 
+@pytest.mark.parametrize("others", [(), ("unknown",)], ids=["kernel", "codec"])
 def test_a_partition_that_is_deleted_during_the_read_fails_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...]
 ) -> None:
     """A fetch of many partitions yields while it reads, and the controller may delete one of them.
-    The follower goes on with the others. (The unknown topic takes this fetch of few off the fast
-    path.)"""
+    The follower goes on with the others. (An unknown topic makes the codec decode it.)"""
     world = World(tmp_path)
     world.lead("t", isr=[1, 2], replicas=[1, 2])
     world.lead("u", isr=[1, 2], replicas=[1, 2])
-    read_all = fetch.read_all
+    produce(world, "t")
+    produce(world, "u")
+    read_some = FetchCall._read_some
 
-    def deleted_meanwhile(*args: Any) -> Any:
-        reads = read_all(*args)
+    def deleted_meanwhile(*args: Any) -> None:
+        read_some(*args)
         stopped = [StopReplicaPartition("t", 0)]
         world.replica_manager.stop_replicas(StopReplicaRequest(9, CONTROLLER_EPOCH, 1, stopped))
-        return reads
 
-    monkeypatch.setattr(fetch, "read_all", deleted_meanwhile)
-    wanted = [FetchTopic(topic, [FetchPartition(0, 0, 1000)]) for topic in ("t", "u", "unknown")]
+    monkeypatch.setattr(FetchCall, "_read_some", deleted_meanwhile)
+    monkeypatch.setattr(fetch_call, "PARTITIONS_AT_ONCE", 0)
+    wanted = [FetchTopic(topic, [FetchPartition(0, 0, 1000)]) for topic in ("t", "u", *others)]
     response = world.client.call(FetchRequest(FOLLOWER, 0, 1, wanted))
     codes = {topic.topic: topic.partitions[0].error_code for topic in response.topics}
     gone = UnknownTopicOrPartition.code
-    assert {"t": gone, "u": NO_ERROR, "unknown": gone} == codes
+    assert {"t": gone, "u": NO_ERROR} | dict.fromkeys(others, gone) == codes
+
+
+def test_what_comes_during_the_read_ends_the_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetch of many partitions yields while it reads. A partition that was at its end may get a
+    message meanwhile, and no later append would wake the fetch. (At 0.10.2 the unknown topic's
+    error does not end the wait.)"""
+    world = World(tmp_path, api_level="0.10.2")
+    world.lead("t")
+    read_some = FetchCall._read_some
+
+    def produced_meanwhile(*args: Any) -> None:
+        read_some(*args)
+        if not world.partition("t").high_watermark:
+            produce(world, "t")
+
+    monkeypatch.setattr(FetchCall, "_read_some", produced_meanwhile)
+    monkeypatch.setattr(fetch_call, "PARTITIONS_AT_ONCE", 0)
+    wanted = [FetchTopic(topic, [FetchPartition(0, 0, 1000)]) for topic in ("t", "unknown")]
+    response = world.client.call(FetchRequest(CONSUMER, 1000, 1, wanted, version=2))
+    assert response.topics[0].partitions[0].message_set
+
+
+@pytest.mark.parametrize("level", ["0.8.2", "0.10.2"])
+def test_an_error_is_answered_without_another_read(tmp_path: Path, level: str) -> None:
+    """One partition in error among others: they are read once, and the error stands beside their
+    sets."""
+    world = World(tmp_path, api_level=level)
+    world.lead("t")
+    world.lead("u", leader=2, isr=[2, 1], replicas=[2, 1])
+    produce(world, "t")
+    reads = []
+    log = world.partition("t").leader_log()
+    read = log.read
+
+    def counted(*args: Any) -> Any:
+        reads.append(args)
+        return read(*args)
+
+    log.read = counted
+    wanted = [FetchTopic(topic, [FetchPartition(0, 0, 1000)]) for topic in ("t", "u")]
+    response = world.client.call(FetchRequest(CONSUMER, 1000, 1, wanted))
+    parts = {topic.topic: topic.partitions[0] for topic in response.topics}
+    assert (NotLeaderForPartition.code, -1) == (parts["u"].error_code, parts["u"].high_watermark)
+    assert (NO_ERROR, 1) == (parts["t"].error_code, parts["t"].high_watermark)
+    assert parts["t"].message_set
+    assert 1 == len(reads)
+
+
+def produce(world: World, topic: str) -> None:
+    data = message_set.encode([(None, b"v")])
+    parts = [ProducePartition(0, data)]
+    response = Client(world).call(ProduceRequest(1, 1, [ProduceTopic(topic, parts)]))
+    assert NO_ERROR == response.topics[0].partitions[0].error_code

@@ -1,0 +1,109 @@
+"""Reads: what a Fetch request finds in its partitions, and the two encoders of its response.
+
+The kernel's needs the request's bytes, and no object for a topic or a partition. The codec's is for
+a response with an error, and for requests that the codec has decoded.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from kafka08 import kernel
+from kafka08.errors import ProtocolError
+from kafka08.kernel.types import ENTRY_HEADER
+from kafka08.protocol.fetch import (
+    LIMITED_VERSION,
+    NO_HIGH_WATERMARK,
+    PartitionData,
+    response_pieces,
+)
+
+if TYPE_CHECKING:
+    from kafka08.broker.replica.partition import Partition
+    from kafka08.log.slices import LogSlice
+    from kafka08.network.server_connection import Piece, ResponseFrame
+    from kafka08.structs import TopicPartition
+
+
+class Reads:
+    """The findings of a fetch by partition, whose indexes are those in the request.
+
+    high_watermarks   -1 after an error
+    sizes             of the sets
+    total             the sum of the sizes
+    found             the slices of those that were read; a size limit may make one empty. In the
+                      response they may be converted
+    codes             the error codes of the others
+    in_turns          the hub did other work between the reads
+    """
+
+    __slots__ = ("codes", "found", "high_watermarks", "in_turns", "sizes", "total")
+
+    def __init__(self, high_watermarks: list[int]) -> None:
+        self.high_watermarks = high_watermarks
+        self.sizes = [0] * len(high_watermarks)
+        self.total = 0
+        self.found: dict[int, Any] = {}
+        self.codes: dict[int, int] = {}
+        self.in_turns = False
+
+    def fail(self, number: int, code: int) -> None:
+        """A partition has an error, and no set."""
+        self.total -= self.sizes[number]
+        self.sizes[number] = 0
+        self.found.pop(number, None)
+        self.high_watermarks[number] = NO_HIGH_WATERMARK
+        self.codes[number] = code
+
+
+def encode_by_kernel(payload: memoryview, reads: Reads) -> ResponseFrame:
+    """Encode the response to this request, which has no errors; its sets stay in their files."""
+    try:
+        headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes)
+    except OverflowError as error:
+        raise ProtocolError(f"FetchResponse: {error}") from error
+    if not reads.total:
+        return headers[0]
+    pieces: list[Piece] = []
+    following = iter(headers)
+    for found in reads.found.values():
+        if found.size:
+            pieces += next(following), found
+    pieces += following
+    return pieces
+
+
+def encode_by_codec(
+    correlation_id: int, version: int, names: list[TopicPartition], reads: Reads
+) -> ResponseFrame:
+    """Encode the response for partitions of these names, in the order of the request."""
+    codes, found = reads.codes, reads.found
+    rows = [
+        (name.topic, PartitionData(name.partition, codes.get(n, 0), mark, found.get(n)))
+        for n, (name, mark) in enumerate(zip(names, reads.high_watermarks, strict=True))
+    ]
+    if version >= LIMITED_VERSION:
+        # The order of the request shows which partitions the limit has cut off.
+        neighbours = groupby(rows, key=lambda row: row[0])
+        in_order = [(topic, [data for _, data in group]) for topic, group in neighbours]
+        return response_pieces(correlation_id, in_order, version)
+    topics: dict[str, list[PartitionData[Any]]] = {}
+    for topic, data in rows:
+        topics.setdefault(topic, []).append(data)
+    return response_pieces(correlation_id, list(topics.items()), version)
+
+
+def whole_message(
+    partition: Partition, offset: int, found: LogSlice, *, is_first: bool, committed_only: bool
+) -> LogSlice:
+    """A set that its limit cuts. If that is within its first message: the whole message if it is
+    the first of the response, else an empty set."""
+    if found.has_whole_entry:
+        return found
+    head = partition.read(offset, ENTRY_HEADER.size, committed_only=committed_only).bytes()
+    if len(head) == ENTRY_HEADER.size:
+        whole = ENTRY_HEADER.size + ENTRY_HEADER.unpack(head)[1]
+        if whole > found.size:
+            return partition.read(offset, whole if is_first else 0, committed_only=committed_only)
+    return found
