@@ -208,7 +208,7 @@ class Round:
             "zookeeper.connect": self._zookeeper,
             "zookeeper.session.timeout.ms": "3000",
             "rebalance.backoff.ms": "500",
-            "rebalance.max.retries": "60",
+            "rebalance.max.retries": "30",
             "auto.commit.interval.ms": "200",
             "auto.offset.reset": "smallest",
             **storage.properties,

@@ -28,8 +28,9 @@ from tests.histories.offsets import OffsetHistory
 
 ROOT = Path(__file__).parent.parent.parent
 STOP_S = 150.0
-"""The shutdown of 0.8.2.2 waits for a rebalance in progress: here for up to 60 attempts, with half
-a second after each."""
+"""0.8.2.2's shutdown waits for the rebalance in progress, each attempt of which fails from then on
+(`isShuttingDown` in ZKRebalancerListener.rebalance): all that are left of rebalance.max.retries,
+with rebalance.backoff.ms after each, and a second or two for each on a busy machine."""
 
 
 def our_member(topic: str, *properties: str) -> list[str]:
