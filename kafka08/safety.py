@@ -1,8 +1,7 @@
-"""Keys that ask for safety which kafka08 does not have: ACLs, transactions, TLS and SASL except in
-KafkaProducer and KafkaConsumer.
+"""Keys that ask for safety which kafka08 does not have, such as ACLs and transactions.
 
-Where Kafka's own client or broker would act on the value, dropping it with a warning would send in
-plain text what was to be encrypted. So it is an error, unless `kafka08.allow.less.safety` names the
+Where Kafka's own client or broker would act on the value, dropping it with a warning would leave
+what was to be safe without it. So it is an error, unless `kafka08.allow.less.safety` names the
 key. A key that Kafka would ignore there too (`ssl.*` under PLAINTEXT, an authorizer's key without
 an authorizer) is a note like any other.
 """
@@ -38,10 +37,6 @@ def _is_named(value: str) -> bool:
     return bool(value.strip())
 
 
-_PROTOCOL: Final = Safety(
-    lambda value: value.strip().upper() != "PLAINTEXT",
-    "connections are PLAINTEXT: neither encrypted nor authenticated",
-)
 OF_PRODUCERS: Final[Mapping[str, Safety]] = {
     "enable.idempotence": Safety(_is_true, "a retry may store a record twice"),
     "transactional.id": Safety(_is_named, "there are no transactions"),
@@ -52,14 +47,11 @@ OF_CONSUMERS: Final[Mapping[str, Safety]] = {
         "messages of aborted transactions are returned too",
     ),
 }
-OF_WRITES: Final[Mapping[str, Safety]] = {"security.protocol": _PROTOCOL, **OF_PRODUCERS}
-OF_READS: Final[Mapping[str, Safety]] = {"security.protocol": _PROTOCOL, **OF_CONSUMERS}
-"""For data frames and Spark."""
 OF_BROKERS: Final[Mapping[str, Safety]] = {
     "authorizer.class.name": Safety(_is_named, "every client may do everything"),
     "zookeeper.set.acl": Safety(_is_true, "everybody may change its znodes"),
 }
-_ALL: Final = {**OF_WRITES, **OF_READS, **OF_BROKERS}
+_ALL: Final = {**OF_PRODUCERS, **OF_CONSUMERS, **OF_BROKERS}
 
 
 def allowed_keys(text: str) -> frozenset[str]:

@@ -175,6 +175,7 @@ TIERS: Final = (
             "tests/interop/test_security_on_jvm.py",
             "tests/interop/test_served_on_jvm.py",
             "tests/interop/test_zookeeper_clients.py",
+            "tests/spark/test_secrets_on_jvm.py",
             "tests/spark/test_sink_on_jvm.py",
         ),
     ),

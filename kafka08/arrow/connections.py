@@ -112,6 +112,8 @@ def _tell_versions(address: ClusterAddress, settings: ReadSettings, is_used: Top
         }
         brokers = metadata.brokers
         used = [brokers[number] for number in leaders & brokers.keys()] or brokers.values()
+        if address.secrets:
+            return True  # brokers of 0.8 have neither TLS nor SASL
         asked = {(broker.host, broker.port) for broker in used} or set(address.bootstrap)
         return not any(
             cluster.run_concurrently([partial(_is_of_0_8, *broker, settings) for broker in asked])
@@ -157,7 +159,9 @@ def cluster_at(
 def fetch_pool(address: ClusterAddress, settings: ReadSettings) -> ConnectionPool:
     """This process's connections for fetches from a cluster, see `new_fetch_pool`."""
     return _kept(
-        _open.pools, (address.negotiates, settings), lambda: new_fetch_pool(address, settings)
+        _open.pools,
+        (address.negotiates, address.secrets, settings),
+        lambda: new_fetch_pool(address, settings),
     )
 
 
@@ -183,6 +187,7 @@ def new_cluster(
         timeout_ms=settings.socket_timeout_ms,
         retry_policy=settings.retry_policy,
         negotiates=bool(address.negotiates),
+        security=address.security,
         creates_topics=creates_topics,
     )
 
@@ -201,6 +206,7 @@ def new_fetch_pool(address: ClusterAddress, settings: ReadSettings) -> Connectio
                 MAX_RESPONSE_BYTES, settings.max_fetch_bytes + RESPONSE_OVERHEAD
             ),
             negotiates=bool(address.negotiates),
+            security=address.security,
         )
     )
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
 from typing import Any, Final
 
 from kafka08.arrow.option_text import OptionText
+from kafka08.client import Security
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.client.retry import RetryPolicy
+from kafka08.client.security import SecureClientConfig
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.config import INT_MAX, Config, key
+from kafka08.config import INT_MAX, key
 from kafka08.errors import ConfigError
-from kafka08.safety import ALLOW_DOC, OF_READS
+from kafka08.safety import ALLOW_DOC, OF_CONSUMERS
 from kafka08.waiting import giving_up_at
 
 FETCH_BYTES: Final = 4 << 20
@@ -44,16 +47,25 @@ REFUSED_KEYS: Final[Mapping[str, str]] = {
 """Keys that Spark's own connector rejects, too."""
 
 
-class ReaderKeys(Config):
-    """The `kafka.*` options of a read, with 0.8's names and defaults."""
-
-    SAFETY = OF_READS
+class ClusterKeys(SecureClientConfig):
+    """The `kafka.*` options of reads and writes: how the cluster is found and asked."""
 
     bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
     zookeeper_connect: str = key(
         "", doc="Alternative: the ZooKeeper where the brokers are registered."
     )
     client_id: str = key("kafka08-spark", doc="Name in requests and broker logs.")
+    api_version_request: bool = key(
+        True,
+        doc="Ask brokers for the versions that they serve. With false messages have no timestamps.",
+    )
+
+
+class ReaderKeys(ClusterKeys):
+    """The `kafka.*` options of a read, with 0.8's names and defaults."""
+
+    SAFETY = OF_CONSUMERS
+
     group_id: str = key("", doc="Group whose committed offsets are used.")
     offsets_storage: str = key(
         "zookeeper", choices=("zookeeper", "kafka"), doc="Store of the committed offsets."
@@ -63,11 +75,6 @@ class ReaderKeys(Config):
     socket_timeout_ms: int = key(30_000, low=1, doc="How long to wait for a broker's response.")
     socket_receive_buffer_bytes: int = key(0, low=0, doc="SO_RCVBUF; 0: the system's choice.")
     refresh_leader_backoff_ms: int = key(200, low=1, doc="Backoff before the leader is looked up.")
-    api_version_request: bool = key(
-        True,
-        doc="Ask brokers for the versions that they serve. With false messages have no timestamps.",
-    )
-
     isolation_level: str = key(
         "read_uncommitted",
         choices=("read_uncommitted", "read_committed"),
@@ -78,6 +85,7 @@ class ReaderKeys(Config):
     ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 
     def validate(self) -> None:
+        super().validate()
         if self.fetch_wait_max_ms >= self.socket_timeout_ms:
             raise ConfigError(
                 f"fetch.wait.max.ms ({self.fetch_wait_max_ms}) must be below socket.timeout.ms "
@@ -93,11 +101,24 @@ class ClusterAddress:
     negotiates   whether its brokers are asked for the versions that they serve, as those of 0.9 and
                  later can be: without, messages have no timestamps. None: `connections.resolved`
                  finds out
+    secrets      keys for TLS and SASL, with their values: none under PLAINTEXT
     """
 
     bootstrap: tuple[tuple[str, int], ...]
     zookeeper: str = ""
     negotiates: bool | None = None
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def security(self) -> Security:
+        """Of the connections to its brokers."""
+        return _security(self.secrets)
+
+
+@lru_cache(maxsize=8)
+def _security(secrets: tuple[tuple[str, str], ...]) -> Security:
+    """Connections to one cluster share their tokens, and what they have read of files."""
+    return SecureClientConfig(dict(secrets)).security
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +188,30 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
     return address_of(keys), settings, keys.group_id, storage
 
 
-def address_of(keys: ReaderKeys) -> ClusterAddress:
-    """Returns the address of a read's cluster."""
-    return address_of_keys(
-        keys.bootstrap_servers, keys.zookeeper_connect, asks_versions=keys.api_version_request
-    )
-
-
-def address_of_keys(
-    bootstrap_servers: str, zookeeper_connect: str, *, asks_versions: bool
-) -> ClusterAddress:
+def address_of(keys: ClusterKeys) -> ClusterAddress:
     """The cluster's address; ConfigError without one, or with two."""
-    if bool(bootstrap_servers) == bool(zookeeper_connect):
+    if bool(keys.bootstrap_servers) == bool(keys.zookeeper_connect):
         raise ConfigError(
             "give one of kafka.bootstrap.servers (host:port,host:port) and zookeeper.connect"
         )
-    brokers = (
-        [] if zookeeper_connect else parse_bootstrap(bootstrap_servers, "kafka.bootstrap.servers")
+    asks = None if keys.api_version_request else False
+    secrets = secrets_of(keys, keys.zookeeper_connect)
+    if keys.zookeeper_connect:
+        return ClusterAddress((), keys.zookeeper_connect, asks)
+    brokers = parse_bootstrap(keys.bootstrap_servers, "kafka.bootstrap.servers")
+    return ClusterAddress(tuple(brokers), "", asks, secrets)
+
+
+def secrets_of(keys: SecureClientConfig, zookeeper: str) -> tuple[tuple[str, str], ...]:
+    """`ClusterAddress.secrets` of a configuration. ConfigError beside ZooKeeper."""
+    if keys.security_protocol == "PLAINTEXT":
+        return ()
+    if zookeeper:
+        raise ConfigError(
+            f"security.protocol={keys.security_protocol} needs the addresses of brokers: in "
+            "ZooKeeper they register PLAINTEXT listeners"
+        )
+    return tuple(
+        (name, getattr(keys, name.replace(".", "_")))
+        for name in sorted(keys.given & SecureClientConfig.KEYS.keys())
     )
-    return ClusterAddress(tuple(brokers), zookeeper_connect, None if asks_versions else False)

@@ -21,9 +21,10 @@ from kafka08.arrow.options import ReadOptions, Topics
 from kafka08.arrow.range_reader import RangeReader
 from kafka08.arrow.ranges import OffsetRange, furthest_ends
 from kafka08.arrow.resolve import NothingCommitted, Resolver
-from kafka08.arrow.settings import ClusterAddress, ReadSettings
+from kafka08.arrow.settings import ClusterAddress, ReadSettings, secrets_of
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
+from kafka08.client.security import SecureClientConfig
 from kafka08.errors import ClientError, ConfigError
 from kafka08.lifecycle import Closeable
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
@@ -63,6 +64,7 @@ def scan(
     if_uncommitted: str = "earliest",
     columns: Sequence[str] = DEFAULT_COLUMNS,
     settings: ReadSettings = ReadSettings(client_id="kafka08-arrow"),
+    security: Mapping[str, str] = {},
 ) -> Scan:
     """A scan of `topics`, or of exact `ranges`. Asks the brokers for its offsets at once.
 
@@ -79,6 +81,7 @@ def scan(
     if_uncommitted   start of a partition without a committed offset: "earliest", "latest", "error"
     columns          of COLUMNS, in the order wanted; the others are not decoded
     settings         fetch sizes, timeouts, retries; `fail_on_data_loss=False` skips lost offsets
+    security         Kafka's keys for TLS and SASL (docs/clients.md), with `bootstrap`
 
     Raises ConfigError, NoBrokersAvailable, UnknownTopicOrPartition, or DataLost if offsets that
     were asked for no longer exist.
@@ -97,7 +100,7 @@ def scan(
         raise ConfigError("start cannot be given with ranges: each range has its own")
     exact = None if ranges is None else tuple(_checked_range(r) for r in ranges)
     options = ReadOptions(
-        address=_address(bootstrap, zookeeper),
+        address=_address(bootstrap, zookeeper, security),
         settings=settings,
         ranges=exact,
         subscription=None if exact is not None else Topics(tuple(sorted(set(names)))),
@@ -194,12 +197,15 @@ class Scan(Closeable):
         self._pool.close()
 
 
-def _address(bootstrap: str, zookeeper: str) -> ClusterAddress:
+def _address(bootstrap: str, zookeeper: str, security: Mapping[str, str]) -> ClusterAddress:
     if bool(bootstrap) == bool(zookeeper):
         raise ConfigError("give either bootstrap (host:port,host:port) or zookeeper")
+    keys = SecureClientConfig(security)
+    keys.log_notes()
+    secrets = secrets_of(keys, zookeeper)
     if zookeeper:
         return ClusterAddress((), zookeeper)
-    return ClusterAddress(tuple(parse_bootstrap(bootstrap, "bootstrap")))
+    return ClusterAddress(tuple(parse_bootstrap(bootstrap, "bootstrap")), secrets=secrets)
 
 
 def _checked_range(wanted: OffsetRange | tuple[str, int, int, int]) -> OffsetRange:

@@ -10,13 +10,14 @@ from kafka08.arrow.option_text import OptionText
 from kafka08.arrow.settings import (
     POLL_TIMEOUT_MS,
     ClusterAddress,
+    ClusterKeys,
     ReadSettings,
-    address_of_keys,
+    address_of,
 )
-from kafka08.config import INT_MAX, Config, key
+from kafka08.config import INT_MAX, key
 from kafka08.errors import ConfigError
 from kafka08.protocol import compression
-from kafka08.safety import ALLOW_DOC, OF_WRITES
+from kafka08.safety import ALLOW_DOC, OF_PRODUCERS
 from kafka08.topic_name import fault_of
 
 BATCH_BYTES: Final = 256 << 10
@@ -37,16 +38,11 @@ REFUSED_KEYS: Final = {
 }
 
 
-class WriterKeys(Config):
+class WriterKeys(ClusterKeys):
     """The `kafka.*` options of a write, with the new producer's names."""
 
-    SAFETY = OF_WRITES
+    SAFETY = OF_PRODUCERS
 
-    bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
-    zookeeper_connect: str = key(
-        "", doc="Alternative: the ZooKeeper where the brokers are registered."
-    )
-    client_id: str = key("kafka08-spark", doc="Name in requests and broker logs.")
     acks: str = key(
         "-1",
         choices=("-1", "all", "0", "1"),
@@ -65,10 +61,6 @@ class WriterKeys(Config):
         INT_MAX, low=0, doc="Retries of an unacknowledged set within delivery.timeout.ms."
     )
     retry_backoff_ms: int = key(200, low=0, doc="Backoff between retries.")
-    api_version_request: bool = key(
-        True,
-        doc="Ask brokers for the versions that they serve. With false messages have no timestamps.",
-    )
     partitioner_class: str = key(
         "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
         choices=tuple(PARTITIONERS),
@@ -84,6 +76,7 @@ class WriterKeys(Config):
     }
 
     def validate(self) -> None:
+        super().validate()
         if self.request_timeout_ms >= self.socket_timeout_ms:
             raise ConfigError(
                 f"request.timeout.ms ({self.request_timeout_ms}) must be below socket.timeout.ms "
@@ -144,9 +137,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         retry_interval_ms=keys.retry_backoff_ms,
     )
     return WriteOptions(
-        address=address_of_keys(
-            keys.bootstrap_servers, keys.zookeeper_connect, asks_versions=keys.api_version_request
-        ),
+        address=address_of(keys),
         settings=settings,
         topic=topic,
         acks=-1 if keys.acks == "all" else int(keys.acks),

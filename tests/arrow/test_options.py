@@ -3,6 +3,7 @@ of Spark 4, and reference/spark.md section 2)."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -278,6 +279,34 @@ def test_refusals_in_a_stream(given: dict[str, str], without: str, fault: str) -
     with pytest.raises(ConfigError) as refused:
         parse(streaming=True, without=without, **given)
     assert fault in str(refused.value)
+
+
+SECURED = {
+    "kafka.security.protocol": "SASL_PLAINTEXT",
+    "kafka.sasl.mechanism": "PLAIN",
+    "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="alice" password="alice-secret";',
+}
+
+
+def test_security_goes_to_the_workers_and_is_not_shown() -> None:
+    """What Spark sends them is pickled, and cached by its value; what it shows is the repr."""
+    options = parse(**SECURED)
+    assert "alice-secret" not in repr(options)
+    received = pickle.loads(pickle.dumps(options)).address
+    assert received == options.address
+    assert received.security.protocol == "SASL_PLAINTEXT"
+    assert received.security is options.address.security
+    assert parse(**{**SECURED, "kafka.security.protocol": "PLAINTEXT"}).address.secrets == ()
+
+
+def test_security_needs_the_addresses_of_brokers() -> None:
+    """ZooKeeper has those of PLAINTEXT listeners."""
+    found = {**SECURED, "kafka.zookeeper.connect": "z:2181"}
+    with pytest.raises(ConfigError, match="needs the addresses of brokers"):
+        parse(without="kafka.bootstrap.servers", **found)
+    with pytest.raises(ConfigError, match=r"sasl\.mechanism: 'PLANE' is not one of"):
+        parse(**{**SECURED, "kafka.sasl.mechanism": "PLANE"})
 
 
 def test_options_of_a_permanent_table_are_missed() -> None:

@@ -195,6 +195,21 @@ def test_the_commands_take_a_file_of_keys(secured: SecuredBroker, tmp_path: Path
     kafka08("topic", "delete", topic)
 
 
+def test_a_scan_reads_with_the_same_keys(secured: SecuredBroker) -> None:
+    """As Arrow data, from each partition."""
+    pa = pytest.importorskip("pyarrow")
+    from kafka08.arrow import scan
+
+    keys = secured.keys("SASL_SSL", **login_keys("SCRAM-SHA-512"))
+    topic = f"scanned{next(_names)}"
+    with KafkaProducer(KafkaProducerConfig(keys)) as producer:
+        for future in [producer.send(ProducerRecord(topic, value)) for value in SENT]:
+            future.result(30)
+    bootstrap = keys.pop("bootstrap.servers")
+    with scan(bootstrap, topic, columns=["value"], security=keys) as found:
+        assert Counter(pa.table(found)["value"].to_pylist()) == Counter(SENT)
+
+
 CLOSED_BEFORE_1_0 = "brokers before 1.0 close it after a wrong password"
 
 
