@@ -111,7 +111,7 @@ class ClusterAddress:
 
     @property
     def security(self) -> Security:
-        """Of the connections to its brokers."""
+        """The security of connections to its brokers."""
         return _security(self.secrets)
 
 
