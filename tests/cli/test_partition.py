@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -145,6 +146,35 @@ def test_a_move_is_cancelled_by_its_request(kafka08: Commands, lifeless: Cluster
     lifeless.zk.delete(paths.REASSIGN_PARTITIONS)
     done = kafka08.refused("partition", "reassign", *at)
     assert (1, True) == (done.code, "No partition reassignment is in progress" in done.err)
+
+
+def test_a_wait_names_the_broker_that_blocks(
+    kafka08: Commands, lifeless: ClusterStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target dies while it is waited for, and comes back: it was silent for ever."""
+    for broker_id in (1, 2):
+        lifeless.register_broker(Broker(broker_id, "h", 9092), timestamp_ms=0)
+    lifeless.create_topic("t", {0: [1]}, {})
+    steps = [
+        lambda: lifeless.zk.delete(paths.broker(2)),
+        lambda: lifeless.register_broker(Broker(2, "h", 9092), timestamp_ms=0),
+        lambda: lifeless.zk.set(paths.topic("t"), nodes.encode_assignment({0: (2,)})),
+        lambda: lifeless.zk.delete(paths.REASSIGN_PARTITIONS),
+    ]
+    clock = SimpleNamespace(sleep=lambda _: steps.pop(0)())
+    monkeypatch.setattr("kafka08.cli.partition.time", clock)
+    plan = tmp_path / "plan.json"
+    plan.write_text(format_moves({TopicPartition("t", 0): (2,)}))
+    at = ("--zookeeper", f"{lifeless.zk.hosts}{lifeless.zk.chroot}")
+    done = kafka08.refused("partition", "reassign", "--plan", plan, "--execute", "--wait", *at)
+    said = [line for line in done.err.splitlines() if line.startswith(("Waiting", "0 of", "1 of"))]
+    assert [
+        "0 of 1 partitions moved",
+        "Waiting: broker 2 of [t,0] is not registered; registered are 1",
+        "Waiting: all brokers are registered again",
+        "1 of 1 partitions moved",
+    ] == said
+    assert 0 == done.code
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent.parent.parent / "docs" / "spark.md"
 
 
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The script in a directory of its own, which is the current one."""
+    script = tmp_path / "daily.py"
+    script.write_text(next(block.code for block in blocks(PAGE.read_text()) if block.file))
+    monkeypatch.chdir(tmp_path)
+    return script
+
+
 def run(script: Path) -> None:
     """Run it to its end, which releases its lock as the end of a process does."""
     runpy.run_path(str(script))["running"].close()
@@ -26,13 +35,14 @@ def run(script: Path) -> None:
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_every_message_is_in_the_files_once(
-    spark: SparkSession, brokers: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    brokers: Topics,
+    script: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The job runs, is killed before its end, runs again and once more: each batch has the messages
     since the one before, none twice."""
-    script = tmp_path / "daily.py"
-    script.write_text(next(block.code for block in blocks(PAGE.read_text()) if block.file))
-    monkeypatch.chdir(tmp_path)
     topic = brokers.filled([20, 10])
     arguments = [str(script), brokers.bootstrap, topic, str(tmp_path / "lake")]
     monkeypatch.setattr(sys, "argv", arguments)
@@ -51,3 +61,20 @@ def test_every_message_is_in_the_files_once(
     assert collected(spark.read.parquet(str(tmp_path / "lake"))) == sorted(
         rows_of(0, 0, 25) + rows_of(1, 0, 15)
     )
+
+
+@pytest.mark.spark
+def test_two_jobs_at_once_do_not_write_into_one_directory(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one ends before it reads or writes anything."""
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr(sys, "argv", [str(script), "127.0.0.1:1", "t", str(tmp_path / "lake")])
+    first = sqlite3.connect("running.db", isolation_level=None)
+    first.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            run(script)
+    finally:
+        first.close()
+    assert not Path("offsets.db").exists()
