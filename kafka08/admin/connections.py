@@ -18,6 +18,7 @@ from kafka08.errors import UnsupportedVersion
 from kafka08.lifecycle import Closeable
 from kafka08.observe.coordinated import CoordinatedGroup
 from kafka08.observe.coordinator_reader import CoordinatorReader, may_coordinate
+from kafka08.observe.layout import FIRST_COORDINATING
 from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import ClusterView
 from kafka08.runtime import ClientRuntime
@@ -158,8 +159,15 @@ class Connections(Closeable):
         return self._client(addresses)
 
     def _client(self, addresses: Sequence[Address]) -> ClusterClient:
+        # Brokers of 0.8 are not asked for their versions, except one that is downgraded later.
+        brokers = [] if self._store is None else self._store.registrations(faults={}).values()
         return ClusterClient(
-            addresses, client_id=CLIENT_ID, security=self._security, runtime=self.runtime
+            addresses,
+            client_id=CLIENT_ID,
+            negotiates=min((b.version for b in brokers), default=0) >= FIRST_COORDINATING,
+            accepts_0_8=True,
+            security=self._security,
+            runtime=self.runtime,
         )
 
     def offsets_at(

@@ -95,6 +95,7 @@ class ClusterClient(ProcessBound):
     retry_policy        for `ask_leaders` and `at_leader`. They take its time, and twice that of
                         both timeouts
     negotiates          whether connections ask brokers for their API versions
+    accepts_0_8         with `negotiates`: also brokers of 0.8, which do not know them
     security            of all connections
     creates_topics      metadata is requested by the names of topics, and brokers with
                         auto.create.topics.enable create those that do not exist: for producers
@@ -116,6 +117,7 @@ class ClusterClient(ProcessBound):
         receive_buffer: int = 0,
         send_buffer: int = 0,
         negotiates: bool = False,
+        accepts_0_8: bool = False,
         security: Security = PLAINTEXT,
         creates_topics: bool = False,
         silent_s: float = 0.0,
@@ -150,6 +152,7 @@ class ClusterClient(ProcessBound):
                 receive_buffer=receive_buffer,
                 send_buffer=send_buffer,
                 negotiates=negotiates,
+                accepts_0_8=accepts_0_8,
                 security=security,
                 runtime=runtime,
             ),

@@ -69,6 +69,7 @@ def committed_in_kafka(
     0.8: any other error of a partition counts as "nothing committed".
     """
     assert isinstance(response, OffsetFetchResponse)
+    check(response.error_code, f"offsets of group {group}")
     codes = error_codes(response, "kafka")
     for error in (NotCoordinatorForConsumer, OffsetsLoadInProgress):
         if error.code in codes.values():

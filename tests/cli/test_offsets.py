@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kafka08.structs import TopicPartition
+from kafka08.admin.connections import Connections
+from kafka08.network.connection import Connection
+from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.types import Request
+from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
@@ -293,3 +298,27 @@ def test_brokers_of_0_8_are_not_taken_for_dead(
     done = kafka08(*(topic if word == "TOPIC" else word for word in command), code=1)
     assert "Try: if these are brokers of 0.8" in done.err
     assert "give --zookeeper" in done.err
+
+
+def test_coordinators_of_0_10_2_are_asked_for_no_partition_by_name(
+    coordinating: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request names none, and what is not in its response was never committed. (Each group was
+    asked for each partition of the cluster: a thousand of both took a minute.)"""
+    cluster, group = coordinating.cluster, "asked-for-all"
+    cluster.create_topic("asked", partitions=2)
+    tps = [TopicPartition("asked", number) for number in range(2)]
+    asked: list[OffsetFetchRequest] = []
+    write = Connection.write
+
+    def noted(self: Connection, request: Request, **keys: Any) -> None:
+        if isinstance(request, OffsetFetchRequest):
+            asked.append(request)
+        write(self, request, **keys)
+
+    with Connections(cluster.zookeeper.connect_string) as connections:
+        connections.coordinators.commit({group: {tps[1]: 7}}, lambda: None)
+        monkeypatch.setattr(Connection, "write", noted)
+        found = connections.coordinators.fetch({group: tps})
+    assert {group: {tps[0]: NO_OFFSET, tps[1]: 7}} == found
+    assert [None] == [request.topics for request in asked]
