@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -155,7 +156,7 @@ def test_a_wait_names_the_broker_that_blocks(
     for broker_id in (1, 2):
         lifeless.register_broker(Broker(broker_id, "h", 9092), timestamp_ms=0)
     lifeless.create_topic("t", {0: [1]}, {})
-    steps = [
+    steps: list[Callable[[], object]] = [
         lambda: lifeless.zk.delete(paths.broker(2)),
         lambda: lifeless.register_broker(Broker(2, "h", 9092), timestamp_ms=0),
         lambda: lifeless.zk.set(paths.topic("t"), nodes.encode_assignment({0: (2,)})),
