@@ -80,12 +80,7 @@ LATEST: Final = ByLevel(
         Level.V0_11_0: ProtocolVersion.V0_11_0_IV2,
     }
 )
-"""The newest version that brokers of a level know."""
-DEFAULT: Final = ByLevel(
-    {level: version for level, version in LATEST.items() if level <= Level.V0_10_2}
-)
-"""The version that brokers of a level have by default: the newest. That of 0.11.0 follows once
-Fetch has record batches."""
+"""The newest version that brokers of a level know, which is their default."""
 
 
 def parse_protocol_version(key: str, text: str, level: Level) -> ProtocolVersion:

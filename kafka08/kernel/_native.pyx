@@ -95,7 +95,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 35
+INTERFACE = 36
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -133,6 +133,8 @@ cdef enum:
     TIMED_PRODUCE = 2
     TRANSACTIONAL_PRODUCE = 3
     LIMITED_FETCH = 3
+    RECORDS_FETCH = 4
+    LOG_START_FETCH = 5
     INDEX_ENTRY_BYTES = 8
     SEARCH_BYTES = 16 << 10
     # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again

@@ -31,12 +31,15 @@ PRODUCE_PARTITION: Final = Struct(">ii")
 FETCH_PARTITION: Final = Struct(">iqi")
 PRODUCED: Final = Struct(">ihq")
 FETCHED: Final = Struct(">ihqi")
+FETCHED_HEAD: Final = Struct(">ihq")
 TIME: Final = Struct(">q")
 THROTTLED: Final = 1
 """From this version on, responses have a throttle time, which is 0."""
 TIMED_PRODUCE: Final = 2
 TRANSACTIONAL_PRODUCE: Final = 3
 LIMITED_FETCH: Final = 3
+RECORDS_FETCH: Final = 4
+LOG_START_FETCH: Final = 5
 NO_THROTTLE: Final = bytes(4)
 
 
@@ -210,8 +213,10 @@ def read_fetched(
     """The fields of a Fetch response of `version` (without the frame's size), as lists by
     partition: its value in `partitions`, error code, HW, and set, a slice of the payload.
 
-    None as for `read_produce`, but a response may have no partitions.
+    None as for `read_produce`, but a response may have no partitions; and for later versions.
     """
+    if version > LOG_START_FETCH:
+        return None
     found: list[T] = []
     codes: list[int] = []
     high_watermarks: list[int] = []
@@ -224,8 +229,10 @@ def read_fetched(
         for _ in range(topics):
             known, count, position = _next_topic(payload, position, partitions, names)
             for _ in range(count):
-                number, code, high_watermark, size = FETCHED.unpack_from(payload, position)
-                position += FETCHED.size
+                number, code, high_watermark = FETCHED_HEAD.unpack_from(payload, position)
+                position = _skip_added(payload, position + FETCHED_HEAD.size, version)
+                (size,) = LENGTH.unpack_from(payload, position)
+                position += LENGTH.size
                 if not 0 <= size <= len(payload) - position or number not in known:
                     return None
                 found.append(known[number])
@@ -238,6 +245,16 @@ def read_fetched(
     if found and _is_empty_or_repeated(found):
         return None
     return found, codes, high_watermarks, sets
+
+
+def _skip_added(payload: memoryview, position: int, version: int) -> int:
+    """The position after what version 4 added to a partition: last stable offset, from 5 on the log
+    start offset, aborted transactions."""
+    if version < RECORDS_FETCH:
+        return position
+    position += 16 if version >= LOG_START_FETCH else 8
+    count: int = LENGTH.unpack_from(payload, position)[0]
+    return position + LENGTH.size + 16 * max(0, count)
 
 
 def _version(payload: memoryview) -> int:

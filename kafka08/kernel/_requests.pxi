@@ -392,6 +392,17 @@ cdef bytes fetched_frame(const Py_buffer* view, const Slice* slices, Py_ssize_t 
     return response if fill_fetched(&body, at + head, slices, partitions) == size else None
 
 
+cdef inline void skip_added(Body* body, int version) noexcept nogil:
+    # What version 4 of a Fetch response added to a partition: last stable offset, from 5 on the log
+    # start offset, aborted transactions.
+    cdef int64_t count
+    if version < RECORDS_FETCH:
+        return
+    skip(body, 16 if version >= LOG_START_FETCH else 8)
+    count = take32(body)
+    skip(body, 16 * count if count > 0 else 0)
+
+
 def read_fetched(payload, int version, dict partitions):
     cdef Py_buffer view
     cdef Body body
@@ -402,6 +413,8 @@ def read_fetched(payload, int version, dict partitions):
     cdef dict known
     cdef set names
     cdef list found = [], codes = [], marks = [], sets = []
+    if version > LOG_START_FETCH:
+        return None
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         body = Body(<const uint8_t*>view.buf, view.len, 0)
@@ -419,6 +432,7 @@ def read_fetched(payload, int version, dict partitions):
                 code = take16(&body)
                 high_watermark = load64(body.data + body.at)
                 body.at += 8
+                skip_added(&body, version)
                 size = take32(&body)
                 start = body.at
                 skip(&body, size)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka08.errors import OffsetOutOfRange, UnknownError, UnsupportedForMessageFormat
+from kafka08.log.aborted_transactions import AbortedTransaction, overlapping
 from kafka08.log.offset_lookup import offset_at_time, offsets_before
 from kafka08.log.retention import SegmentFacts
 from kafka08.log.segment import LogSegment
@@ -124,6 +125,17 @@ class ReadableLog:
             position,
             size if size < max_bytes else max_bytes,
         )
+
+    def aborted_transactions(self, found: LogSlice) -> list[AbortedTransaction]:
+        """Those that may have messages in a slice; others of its segment may be among them."""
+        if not found.size:
+            return []
+        number = self._segments.number_of(found.segment_base_offset)
+        following = self._segments[number + 1 : number + 2]
+        end = following[0].base_offset if following else self.log_end_offset
+        indexes = (one.aborted for one in self._segments[number:])
+        entries = (index.entries for index in indexes if index is not None)
+        return overlapping(entries, found.offset, end)
 
     def position_of(self, offset: int) -> LogOffset:
         """The position of `offset`; OffsetOutOfRange outside of log start to LEO."""

@@ -39,14 +39,22 @@ class Converter:
             for converted in converter.convert(piece):
                 send(converted)
 
+    Plain messages of a record batch below `from_offset` are left out.
+
     Memory: a piece, its conversion, one entry that pieces cut, and the content of a wrapper, at
     most `max_unpacked_bytes`. `pending` is the entry that the last piece cut. If no entry was
     complete, the result is empty: 0.10.2.2 then sends the bytes unconverted, from which a consumer
     learns that its fetch size is too small.
     """
 
-    def __init__(self, magic: int, max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES) -> None:
+    def __init__(
+        self,
+        magic: int,
+        max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES,
+        from_offset: int = 0,
+    ) -> None:
         self._magic = magic
+        self._from_offset = from_offset
         self._max_unpacked_bytes = max_unpacked_bytes
         self.pending = 0
         self._rest: list[Buffer] = []
@@ -73,8 +81,13 @@ class Converter:
                 if batch is not None and isinstance(format_of(batch.magic), RecordFormat):
                     if batch.end > len(view):
                         break
-                    unpacked = self._max_unpacked_bytes
-                    found.append(as_messages(view[: batch.end], self._magic, unpacked))
+                    messages = as_messages(
+                        view[: batch.end],
+                        self._magic,
+                        self._max_unpacked_bytes,
+                        from_offset=self._from_offset,
+                    )
+                    found += [messages] if messages else []
                     view = view[batch.end :]
                     continue
                 done = kernel.convert(view, output, self._magic)

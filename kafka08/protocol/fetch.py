@@ -338,12 +338,16 @@ S = TypeVar("S", bound=SetSlice)
 
 
 class PartitionData(NamedTuple, Generic[S]):
-    """The response for one partition; None means an empty set."""
+    """The response for one partition; None means an empty set. The rest as in
+    FetchPartitionResponse, with `aborted` as (producer id, first offset)."""
 
     partition: int
     error_code: int
     high_watermark: int
     message_set: S | None
+    last_stable_offset: int = NO_LAST_STABLE_OFFSET
+    aborted: Sequence[tuple[int, int]] | None = None
+    log_start_offset: int = NO_LOG_START_OFFSET
 
 
 FRAME_HEADER: Final = struct.Struct(">iii")
@@ -503,15 +507,15 @@ def response_pieces(
     """
     try:
         if version == 0:
-            return _pieces(FRAME_HEADER.pack(0, correlation_id, len(topics)), topics)
+            return _pieces(FRAME_HEADER.pack(0, correlation_id, len(topics)), topics, version)
         header = THROTTLED_FRAME_HEADER.pack(0, correlation_id, NO_THROTTLE_MS, len(topics))
-        return _pieces(header, topics)
+        return _pieces(header, topics, version)
     except (struct.error, UnicodeEncodeError) as error:
         raise ProtocolError(f"FetchResponse: {error}") from error
 
 
 def _pieces(
-    frame_header: bytes, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]]
+    frame_header: bytes, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]], version: int
 ) -> list[bytearray | S]:
     first = header = bytearray(frame_header)
     pieces: list[bytearray | S] = [first]
@@ -520,9 +524,10 @@ def _pieces(
         name = b"" if topic is NULL_NAME else topic.encode()
         name_size = -1 if topic is NULL_NAME else len(name)
         header += NAME_SIZE.pack(name_size) + name + PARTITION_COUNT.pack(len(partitions))
-        for partition, error_code, high_watermark, message_set in partitions:
+        for data in partitions:
+            message_set = data.message_set
             size = 0 if message_set is None else message_set.size
-            header += PARTITION_HEADER.pack(partition, error_code, high_watermark, size)
+            header += _partition_header(data, size, version)
             if message_set is not None and size > 0:
                 header = bytearray()
                 pieces += message_set, header
@@ -532,6 +537,17 @@ def _pieces(
     if not header:
         pieces.pop()
     return pieces
+
+
+def _partition_header(data: PartitionData[S], size: int, version: int) -> bytes:
+    if version < MAGIC_2_VERSION:
+        return PARTITION_HEADER.pack(*data[:3], size)
+    starts = (data.log_start_offset,) if version >= LOG_START_VERSION else ()
+    head = PARTITION_HEADERS[version >= LOG_START_VERSION]
+    header = head.pack(*data[:3], data.last_stable_offset, *starts)
+    aborted = data.aborted
+    header += COUNT.pack(-1 if aborted is None else len(aborted))
+    return header + b"".join(ABORTED.pack(*one) for one in aborted or ()) + COUNT.pack(size)
 
 
 API = Api(

@@ -90,11 +90,14 @@ class FetchFrame(Generic[P]):
             at += NAME_LENGTH_BYTES + len(request.rack_id.encode())
         assert at == len(self._frame), "the layout of a Fetch request"
 
-    def put(self, placed: P, offset: int, size: int) -> None:
-        """Write the fetch offset and size that this partition has now; for a consumer."""
+    def put(
+        self, placed: P, offset: int, size: int, log_start_offset: int = NO_LOG_START_OFFSET
+    ) -> None:
+        """Write the fetch offset and size that this partition has now, and where a follower's log
+        starts."""
         at = placed.frame_position
         if self._has_starts:
-            OFFSETS_AND_SIZE.pack_into(self._frame, at, offset, NO_LOG_START_OFFSET, size)
+            OFFSETS_AND_SIZE.pack_into(self._frame, at, offset, log_start_offset, size)
         else:
             OFFSET_AND_SIZE.pack_into(self._frame, at, offset, size)
 

@@ -329,9 +329,11 @@ def as_messages(
     max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES,
     *,
     drops_headers: bool = True,
+    from_offset: int = 0,
 ) -> Buffer:
-    """One batch as entries of magic 0 or 1: plain messages with their offsets, or one wrapper of
-    its codec. A control batch becomes nothing; producer, sequence and epoch are lost.
+    """One batch as entries of magic 0 or 1: plain messages with their offsets, from `from_offset`
+    on, or one wrapper of its codec. A control batch becomes nothing; producer, sequence and epoch
+    are lost.
 
     Headers are dropped, so that an old consumer goes on behind them, or with `drops_headers` False
     a ValueError. CorruptMessage: CRC, records.
@@ -340,7 +342,8 @@ def as_messages(
     """
     (batch,) = batches(data)
     unpack = Unpacker(compression.decompress, max_unpacked_bytes)
-    rows = list(kernel.messages(data, "", 0, 0, unpack))
+    first = 0 if batch.codec else from_offset
+    rows = list(kernel.messages(data, "", 0, first, unpack))
     if not drops_headers and any(row.headers for row in rows):
         raise ValueError(f"messages of magic {magic} have no headers")
     if not rows:

@@ -153,17 +153,13 @@ class TestConfigs:
         assert {"retention.ms": "6"} == world.store.topic_config("c1")
 
     def test_all_keys_of_a_topic(self, tmp_path: Path) -> None:
-        """The captured keys, values and marks in the captured order, except for the format of
-        messages, which is that of 0.10.2 here."""
+        """The captured keys, values and marks in the captured order."""
         world = world_of_configs(tmp_path)
         theirs = captured_configs("describe-configs-topic-all")
         request = CAPTURED["describe-configs-topic-all"]["request_hex"]
         world.client.send(bytes.fromhex(request))
         (payload,) = world.client.frames()
         ours = configs_in(payload)
-        for one in theirs:
-            if one.key == "message.format.version":
-                one.value = "0.10.2-IV0"
         assert theirs == ours
 
     def test_keys_of_the_broker(self, tmp_path: Path) -> None:
@@ -214,20 +210,13 @@ class TestEpochs:
     def test_a_log_without_epochs_knows_no_end(
         self, tmp_path: Path, leads: bool | None, code: int
     ) -> None:
-        """-1 without an error, as 0.11.0.3 responds for an older format; a follower is 6, a broker
-        without the partition 3."""
+        """-1 without an error; a follower is 6, a broker without the partition 3."""
         world = world_of(tmp_path)
         if leads is not None:
             world.lead("t", leader=1 if leads else 2, replicas=(1, 2))
         wanted = [OffsetForLeaderEpochTopic("t", [OffsetForLeaderEpochPartition(0, 0)])]
         (topic,) = world.client.call(OffsetForLeaderEpochRequest(wanted)).topics
         assert [EpochEndOffset(code, 0, -1)] == topic.partitions
-
-
-FORMAT_2 = {
-    "inter_broker_protocol_version": "0.11.0",
-    "log_message_format_version": "0.11.0",
-}
 
 
 def stored(world: World, topic: str) -> list[Batch]:
@@ -240,7 +229,7 @@ class TestRecordBatches:
     @pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
     def test_messages_are_stored_as_one_batch(self, tmp_path: Path, codec: int) -> None:
         """It has the codec of the set, and the epoch of the leader that appended it."""
-        world = world_of(tmp_path, **FORMAT_2)
+        world = world_of(tmp_path)
         world.lead("other")
         world.lead("t")  # in epoch 1
         pairs = [(b"k", b"one"), (None, b"two")]
@@ -253,7 +242,7 @@ class TestRecordBatches:
 
     def test_the_broker_stores_its_own_records_in_them(self, tmp_path: Path) -> None:
         """What groups commit."""
-        world = world_of(tmp_path, offsets_topic_num_partitions=1, **FORMAT_2)
+        world = world_of(tmp_path, offsets_topic_num_partitions=1)
         world.lead(OFFSETS_TOPIC)
         world.lead("t")
         wanted = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, "m")])]
@@ -264,7 +253,7 @@ class TestRecordBatches:
 
     def test_a_follower_asks_where_its_epoch_ends(self, tmp_path: Path) -> None:
         """The start of the next epoch with a batch; the LEO for the latest; -1 for others."""
-        world = world_of(tmp_path, **FORMAT_2)
+        world = world_of(tmp_path)
         world.lead("other")
         for _ in range(2):  # in epochs 1 and 2
             world.lead("t")
@@ -276,7 +265,7 @@ class TestRecordBatches:
 
     def test_an_open_transaction_holds_readers_of_committed_messages(self, tmp_path: Path) -> None:
         """Their end of the log is the last stable offset."""
-        world = world_of(tmp_path, **FORMAT_2)
+        world = world_of(tmp_path)
         world.lead("t")
         partition = world.partition("t")
         partition.append(bytearray(encode([(b"k", b"v")], magic=1)), 1)
@@ -305,7 +294,7 @@ class TestMarkers:
 
     def test_one_that_comes_again_is_not_appended_again(self, tmp_path: Path) -> None:
         """As after a timeout; 0.11.0.3 appends each. One of a former coordinator is 52."""
-        world = world_of(tmp_path, **FORMAT_2)
+        world = world_of(tmp_path)
         world.lead("t")
         assert (0, 0) == (self.write(world), self.write(world))
         assert [True] == [batch.is_control for batch in stored(world, "t")]
@@ -315,7 +304,7 @@ class TestMarkers:
 
     def test_a_topic_of_an_older_format_has_none(self, tmp_path: Path) -> None:
         """43, as for a batch of a producer."""
-        world = world_of(tmp_path)
+        world = world_of(tmp_path, log_message_format_version="0.10.2")
         world.lead("t")
         assert (43, []) == (self.write(world), stored(world, "t"))
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kafka08.kernel import _python
 from kafka08.protocol.codec import encode_request, encode_response
 from kafka08.protocol.fetch import (
+    AbortedTransaction,
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -210,8 +211,11 @@ def test_a_response_too_large_for_a_frame_is_refused(kernel: ModuleType) -> None
 def test_a_fetch_response_is_read_as_by_the_codec(
     kernel: ModuleType, asked: tuple[FetchRequest, memoryview], data: st.DataObject
 ) -> None:
-    """Both kernels read the codec's bytes; a response that is cut anywhere is left to the codec."""
+    """Both kernels read the codec's bytes, also with the fields of versions 4 and 5. A response
+    that is cut anywhere is left to the codec."""
     request, _ = asked
+    version = data.draw(st.sampled_from((request.version, 4, 5)))
+    aborted = st.none() | st.lists(st.builds(AbortedTransaction, int64, int64), max_size=2)
     named = [(t.topic, p.partition) for t in request.topics for p in t.partitions]
     count = len(named)
     codes = data.draw(st.lists(st.integers(-1, 20), min_size=count, max_size=count))
@@ -222,15 +226,18 @@ def test_a_fetch_response_is_read_as_by_the_codec(
         [
             FetchTopicResponse(
                 t.topic,
-                [FetchPartitionResponse(p.partition, *next(results)) for p in t.partitions],
+                [
+                    FetchPartitionResponse(p.partition, *next(results), aborted=data.draw(aborted))
+                    for p in t.partitions
+                ],
             )
             for t in request.topics
         ]
     )
-    written = body(encode_response(response, 1, request.version))
+    written = body(encode_response(response, 1, version))
     found = [f"{topic}-{number}" for topic, number in named]
-    read = kernel.read_fetched(written, request.version, KNOWN)
+    read = kernel.read_fetched(written, version, KNOWN)
     assert read == (found, codes, marks, sets)
     cut = written[: data.draw(st.integers(0, len(written) - 1))]
-    assert kernel.read_fetched(cut, request.version, KNOWN) is None
-    assert kernel.read_fetched(written, request.version, {}) in (None, ([], [], [], []))
+    assert kernel.read_fetched(cut, version, KNOWN) is None
+    assert kernel.read_fetched(written, version, {}) in (None, ([], [], [], []))

@@ -1,6 +1,7 @@
 """InterBroker: request versions between brokers for an `inter.broker.protocol.version`.
 
-Source: ReplicaFetcherThread, ControllerChannelManager, KafkaServer and ZkUtils 0.10.2.2.
+Source: ReplicaFetcherThread, ControllerChannelManager, KafkaServer and ZkUtils 0.10.2.2 and
+0.11.0.2.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _INTER_BROKER: Final = (
     InterBroker(ProtocolVersion.V0_10_1_IV1, 4, 3, 0, 2, 1),
     InterBroker(ProtocolVersion.V0_10_1_IV2, 4, 3, 1, 2, 1),
     InterBroker(ProtocolVersion.V0_10_2_IV0, 4, 3, 1, 3, 1),
+    InterBroker(ProtocolVersion.V0_11_0_IV0, 4, 4, 1, 3, 1),
+    InterBroker(ProtocolVersion.V0_11_0_IV1, 4, 5, 1, 3, 1),
 )
 LEAST_REGISTRATION: Final = ByLevel({Level.V0_8_2: 1, Level.V0_9_0: 2})
 """The registration version of a level, independent of inter.broker.protocol.version."""

@@ -6,9 +6,9 @@ It completes when
     C  the fetch offset and the end are in different segments, so the rest of a segment can be read
     D  the bytes between the fetch offsets and the ends reach min_bytes
     E  the HW lies below the log start (retention passed a stuck follower), so it has no position
-The end is the HW for consumers, the LEO for followers; bytes are counted by file positions inside
-one segment, without regard to max_bytes. On timeout it reads what is available. Source:
-kafka.server.DelayedFetch 0.8.2.2.
+The end is the HW for consumers, or the last stable offset, and the LEO for followers; bytes are
+counted by file positions inside one segment, without regard to max_bytes. On timeout it reads what
+is available. Source: kafka.server.DelayedFetch 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class DelayedFetch(DelayedOperation):
         "_partition",
         "_readable",
         "_readable_bytes",
+        "_stable_only",
         "_starts",
     )
 
@@ -49,8 +50,10 @@ class DelayedFetch(DelayedOperation):
         done: Callable[[], object],
         *,
         from_follower: bool,
+        stable_only: bool = False,
     ) -> None:
         self._partition = partition
+        self._stable_only = stable_only
         self._starts = dict(starts)
         self._readable: dict[TopicPartition, int] = {}
         self._readable_bytes = 0
@@ -91,7 +94,7 @@ class DelayedFetch(DelayedOperation):
         log = partition.leader_log()
         if isinstance(start, int):
             log_end_offset = log.active_segment.end_offset
-            reached = log_end_offset if self._from_follower else partition.high_watermark
+            reached = log_end_offset if self._from_follower else self._end_of(partition)
             # Any number of bytes is enough, so no position is looked up.
             if start < reached:
                 return None  # the read reports it if retention has deleted `start`
@@ -99,11 +102,16 @@ class DelayedFetch(DelayedOperation):
                 return 0
             start = self._starts[topic_partition] = log.position_of(start)
         end = log.log_end
-        if not self._from_follower and partition.high_watermark < end.offset:
-            end = log.position_of(partition.high_watermark)
+        readable = end.offset if self._from_follower else self._end_of(partition)
+        if readable < end.offset:
+            end = log.position_of(readable)
         if end.segment_base_offset != start.segment_base_offset:
             return None
         return max(0, end.position - start.position)
+
+    def _end_of(self, partition: Partition) -> int:
+        """Where consumers of this kind must stop."""
+        return partition.last_stable_offset if self._stable_only else partition.high_watermark
 
     def complete(self) -> None:
         self._done()

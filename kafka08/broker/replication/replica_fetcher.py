@@ -385,7 +385,8 @@ class ReplicaFetcher:
         else:
             for tp in self._moved:
                 followed = wanted[tp]
-                frame.put(followed, followed.position, followed.max_bytes)
+                start = followed.log.log_start_offset
+                frame.put(followed, followed.position, followed.max_bytes, start)
         self._moved = []
         return frame
 
@@ -444,7 +445,13 @@ class ReplicaFetcher:
             wait_ms,
             config.replica_fetch_min_bytes,
             [
-                FetchTopic(topic, [FetchPartition(p, f.position, f.max_bytes) for p, f in items])
+                FetchTopic(
+                    topic,
+                    [
+                        FetchPartition(p, f.position, f.max_bytes, f.log.log_start_offset)
+                        for p, f in items
+                    ],
+                )
                 for topic, items in by_topic(wanted).items()
             ],
             max_bytes=config.replica_fetch_response_max_bytes,

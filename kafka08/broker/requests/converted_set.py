@@ -1,4 +1,4 @@
-"""ConvertedSet: a slice of a log in magic 0 for an old consumer, converted while it is sent.
+"""ConvertedSet: a slice of a log in an older magic for an old consumer, converted while it is sent.
 
 The size of a set precedes it, so it must be known before the first byte is sent:
 
@@ -6,6 +6,8 @@ The size of a set precedes it, so it must be known before the first byte is sent
     compressed ones  their size is known only after recompression. The set gets the size that it has
                      in the log, or that of its first part, if that is larger. A message beyond that
                      is cut off; unused space is filled with the head of a message, which is cut off
+    record batches   likewise; one without messages for an old consumer (markers of transactions) is
+                     an empty set
 
 Consumers expect a cut-off last message, and fetch it again. So memory holds at most a piece, the
 entry that it cuts off, and the content of one compressed message. A partial message at the end is
@@ -28,6 +30,7 @@ from kafka08.format import magic_of
 from kafka08.kernel.types import (
     ENTRY_HEADER,
     MIN_MESSAGE_BYTES,
+    RECORDS_MAGIC,
     TIMESTAMP_BYTES,
 )
 from kafka08.network.server_connection import GeneratedBytes, Made
@@ -44,6 +47,8 @@ PIECE_BYTES: Final = 256 << 10
 """The most bytes that are read and converted at once."""
 SMALL_BYTES: Final = 16 << 10
 """Sets up to this size are converted at once."""
+SMALL_UNPACKED_BYTES: Final = 128 << 10
+"""Each of their record batches unpacks to no more then."""
 KEPT_BYTES_MAX: Final = 4 << 20
 """The most bytes of converted small sets, and again of first parts, that one response keeps until
 they are sent. Other sets are converted while they are sent; of their first parts only the sizes
@@ -52,15 +57,14 @@ LARGE_BYTES: Final = 1 << 20
 """A message above this size is converted in a thread: 20 MB take 40 ms."""
 LOOKED_AT_AT_ONCE_BYTES: Final = 16 << 20
 """Most bytes of sets that are searched for newer messages in the hub, which takes about 5 ms."""
-OLD_MAGIC: Final = 0
 
 
 class Contents(NamedTuple):
     """The content of a slice.
 
     size       bytes of its whole entries
-    is_newer   whether any of them has a magic above 0
-    converted  their size as magic 0; None: unknown without converting them
+    is_newer   whether any of them has a higher magic than the wanted one
+    converted  their size in the wanted magic; None: unknown without converting them
     largest    bytes of the largest of them
     """
 
@@ -70,8 +74,9 @@ class Contents(NamedTuple):
     largest: int
 
 
-def contents_of(found: LogSlice) -> Contents:
-    """Check every entry. Stops at a broken one, which the conversion reports."""
+def contents_of(found: LogSlice, magic: int) -> Contents:
+    """Check every entry, for consumers of `magic`. Stops at a broken one, which the conversion
+    reports."""
     position, piece_bytes = 0, PIECE_BYTES
     is_newer, converted, largest = False, 0, 0
     is_known = True
@@ -80,7 +85,7 @@ def contents_of(found: LogSlice) -> Contents:
         try:
             summary = kernel.validate(data, NO_LIMIT)
         except ValueError:
-            is_newer |= magic_of(data) != OLD_MAGIC
+            is_newer |= (magic_of(data) or 0) > magic
             return Contents(found.size, is_newer, None, found.size)
         if not summary.size:
             if position + len(data) >= found.size or len(data) < piece_bytes:
@@ -90,23 +95,24 @@ def contents_of(found: LogSlice) -> Contents:
             continue
         position += summary.size
         largest = max(largest, summary.largest_entry)
-        is_old = summary.magics == 1 << OLD_MAGIC
+        is_old = summary.magics < 2 << magic
         is_newer |= not is_old
         # Plain messages of one magic: each becomes 8 bytes shorter, or none.
-        is_known &= not summary.codec and summary.magics in (1 << OLD_MAGIC, 1 << 1)
+        is_known &= is_old if magic else not summary.codec and summary.magics in (1, 2)
         converted += summary.size - (0 if is_old else TIMESTAMP_BYTES * summary.count)
     return Contents(position, is_newer, converted if is_known else None, largest)
 
 
 class ConvertedSet(GeneratedBytes):
-    """`size` bytes of magic 0 in place of a slice whose `contents` are newer."""
+    """`size` bytes of `magic` in place of a slice whose `contents` are newer."""
 
-    __slots__ = ("_contents", "_converter", "_first", "_is_filling", "_lane", "_left", "_position",
-                 "_runtime", "_slice")  # fmt: skip
+    __slots__ = ("_contents", "_converter", "_first", "_is_filling", "_lane", "_left", "_magic",
+                 "_position", "_runtime", "_slice")  # fmt: skip
 
     def __init__(
-        self, found: LogSlice, contents: Contents, runtime: BrokerRuntime, lane: str
+        self, found: LogSlice, contents: Contents, runtime: BrokerRuntime, lane: str, magic: int
     ) -> None:
+        self._magic = magic
         self._slice = found
         self._lane = lane
         self._contents = contents
@@ -115,7 +121,7 @@ class ConvertedSet(GeneratedBytes):
         self._start()
 
     def _start(self) -> None:
-        self._converter = Converter(OLD_MAGIC)
+        self._converter = Converter(self._magic, from_offset=self._slice.offset)
         self._position = 0
         self._first: bytes | None = None
         self._is_filling = False
@@ -138,7 +144,7 @@ class ConvertedSet(GeneratedBytes):
         def converted(data: bytes | None, error: BaseException | None) -> None:
             if data is not None:
                 self._first = data
-                self._left = max(self._left, len(data))
+                self._left = max(self._left, len(data)) if data else 0
             done(error)
 
         self._runtime.run_in_turn_later(self._lane, converted, self._convert)
@@ -223,39 +229,43 @@ DownConverted: TypeAlias = "DownConvertedBytes | LogSlice | ConvertedSet"
 
 
 class DownConverter:
-    """Converts the sets of one response, each as it is needed. `lane`: that of its client, for
-    those that take a thread (BrokerRuntime.run_in_turn)."""
+    """Converts the sets of one response to `magic`, each as it is needed. `lane`: that of its
+    client, for those that take a thread (BrokerRuntime.run_in_turn)."""
 
-    __slots__ = ("_lane", "_room", "_runtime")
+    __slots__ = ("_lane", "_magic", "_room", "_runtime")
 
-    def __init__(self, runtime: BrokerRuntime, lane: str = "") -> None:
+    def __init__(self, runtime: BrokerRuntime, lane: str = "", magic: int = 0) -> None:
+        self._magic = magic
         self._lane = lane
         self._runtime = runtime
         self._room = KEPT_BYTES_MAX
 
     def convert(self, found: LogSlice) -> DownConverted:
-        """A slice in magic 0: itself if it has nothing newer, or no whole message; a set whose size
-        might not be known yet; or the bytes."""
+        """A slice in that magic: itself if it has nothing newer, or no whole message; a set whose
+        size might not be known yet; or the bytes."""
         if not found.size:
             return found
         if found.size <= min(SMALL_BYTES, self._room):
-            small = converted_at_once(found)
+            small = converted_at_once(found, self._magic)
             if small is not None:
                 self._room -= small.size if isinstance(small, DownConvertedBytes) else 0
                 return small
-        contents = contents_of(found)
+        contents = contents_of(found, self._magic)
         if contents.is_newer and contents.size:
-            return ConvertedSet(found, contents, self._runtime, self._lane)
+            return ConvertedSet(found, contents, self._runtime, self._lane, self._magic)
         return found
 
 
-def converted_at_once(found: LogSlice) -> DownConvertedBytes | LogSlice | None:
-    """The whole messages of a slice in magic 0, up to a broken one; the slice itself if that
-    changes nothing. None for compressed messages, and if the first one is broken."""
+def converted_at_once(found: LogSlice, magic: int) -> DownConvertedBytes | LogSlice | None:
+    """The whole messages of a slice in `magic`, up to a broken one; the slice itself if that
+    changes nothing. None for compressed messages, but not for record batches that unpack to little;
+    and if the first one is broken."""
     data = found.file.pread(found.size, found.position)
+    if magic_of(data) == RECORDS_MAGIC:
+        return _of_batches(data, magic, found.offset)
     output = kernel.new_buffer(len(data))
     try:
-        done = kernel.convert(data, output, OLD_MAGIC)
+        done = kernel.convert(data, output, magic)
     except ValueError:
         return None
     if done.wrapper:
@@ -267,22 +277,34 @@ def converted_at_once(found: LogSlice) -> DownConvertedBytes | LogSlice | None:
     )
 
 
+def _of_batches(data: bytes, magic: int, from_offset: int) -> DownConvertedBytes | None:
+    """The messages of record batches, as `converted_at_once`; None also without a whole one."""
+    converter = Converter(magic, SMALL_UNPACKED_BYTES, from_offset)
+    try:
+        converted = converter.convert(data)
+    except ValueError:
+        return None
+    return None if converter.pending == len(data) else DownConvertedBytes(b"".join(converted))
+
+
 class DownConvertedResponse:
-    """The sets of one response, in magic 0: `convert` each, then `find_sizes`.
+    """The sets of one response, in `magic`: `convert` each, then `find_sizes`.
 
     sets    the index of a partition → its set
     errors  the index → InvalidMessage, if the first entry of its set cannot be converted
     """
 
-    def __init__(self, found: Mapping[int, LogSlice], runtime: BrokerRuntime, lane: str) -> None:
+    def __init__(
+        self, found: Mapping[int, LogSlice], runtime: BrokerRuntime, lane: str, magic: int = 0
+    ) -> None:
         self.sets: dict[int, Any] = dict(found)
         self.errors: dict[int, BaseException] = {}
-        self._converter = DownConverter(runtime, lane)
+        self._converter = DownConverter(runtime, lane, magic)
         self._kept_bytes = 0
         self._of_unknown_size: list[tuple[int, ConvertedSet]] = []
 
     def convert(self, numbers: Iterable[int]) -> None:
-        """Put the sets of these partitions, which are slices, in magic 0."""
+        """Put the sets of these partitions, which are slices, in that magic."""
         for number in numbers:
             converted = self.sets[number] = self._converter.convert(self.sets[number])
             if isinstance(converted, ConvertedSet) and converted.in_thread:

@@ -19,6 +19,7 @@ from kafka08.broker.requests.call import Call, answering, host_of
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.converted_set import LOOKED_AT_AT_ONCE_BYTES, DownConvertedResponse
 from kafka08.broker.requests.fetch_reads import (
+    Added,
     Reads,
     encode_by_codec,
     encode_by_kernel,
@@ -40,7 +41,10 @@ from kafka08.protocol.codec import decode_header
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
     MAGIC_1_VERSION,
+    MAGIC_2_VERSION,
     NO_HIGH_WATERMARK,
+    NO_LAST_STABLE_OFFSET,
+    READ_COMMITTED,
     FetchPartition,
     FetchRequest,
 )
@@ -49,7 +53,7 @@ from kafka08.runtime.yielding import (
     PARTITIONS_PER_BATCH,
     yielding_batches,
 )
-from kafka08.structs import DEBUGGING_CONSUMER
+from kafka08.structs import DEBUGGING_CONSUMER, ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
     from kafka08.broker.replica.partition import Partition
@@ -83,6 +87,8 @@ class FetchCall:
 
     _names: list[TopicPartition] | None = None
     _header: RequestHeader | None = None
+    _stable_only = False
+    """Whether the consumer reads no messages of transactions that are not committed."""
 
     def __init__(
         self,
@@ -101,6 +107,7 @@ class FetchCall:
     ) -> None:
         self._broker = broker
         self._at_0_10_2 = at_0_10_2
+        self._at_0_11 = broker.config.level >= Level.V0_11_0
         self._link = link
         self._payload = payload
         self._version = version
@@ -129,6 +136,8 @@ class FetchCall:
         )  # fmt: skip
         fetch._names = list(wanted)
         fetch._header = call.header
+        is_consumer = request.replica_id == ORDINARY_CONSUMER
+        fetch._stable_only = is_consumer and request.isolation_level == READ_COMMITTED
         return fetch
 
     def answer(self) -> ResponseFrame | None:
@@ -139,7 +148,7 @@ class FetchCall:
             and self._min_bytes == 1
             and self._max_wait_ms > 0
             and self._payload is not None
-            and not self._wants_magic_0
+            and self._wanted_magic is None
             and replica_state.NOT_AT_THE_END not in ends[2]
             and self._accepts_follower()
         ):
@@ -171,9 +180,12 @@ class FetchCall:
     # The request's fields
 
     @property
-    def _wants_magic_0(self) -> bool:
-        """Whether sets may have to be converted."""
-        return self._version < MAGIC_1_VERSION and self._at_0_10_2
+    def _wanted_magic(self) -> int | None:
+        """The newest magic of messages that the version allows; None if it takes them as they are
+        stored."""
+        if self._version < MAGIC_1_VERSION and self._at_0_10_2:
+            return 0
+        return 1 if self._version < MAGIC_2_VERSION and self._at_0_11 else None
 
     def _name(self, number: int) -> TopicPartition:
         if self._names is not None:
@@ -240,7 +252,7 @@ class FetchCall:
             try:
                 if partition is None or not partition.is_leader or takes_any_replica:
                     partition = self._find(number)
-                if committed_only and offset > partition.high_watermark and self._at_0_10_2:
+                if committed_only and self._at_0_10_2 and offset > self._end_of(partition):
                     # 0 bytes, up to the LEO: empty, and out of range only beyond that.
                     found = partition.read(offset, 0, committed_only=False)
                 elif not is_limited:
@@ -249,12 +261,11 @@ class FetchCall:
                     left = self._max_bytes - reads.total
                     # 0.10: a negative limit fails only what is read first.
                     limit = min(limit, left if left > 0 or not number else 0)
-                    found = partition.read(offset, limit, committed_only=committed_only)
+                    how = {"committed_only": committed_only, "stable_only": self._stable_only}
+                    found = partition.read(offset, limit, **how)
                     if found.size == limit and (limit or not reads.total):
-                        found = whole_message(
-                            partition, offset, found,
-                            is_first=not reads.total, committed_only=committed_only,
-                        )  # fmt: skip
+                        read = partial(partition.read, offset, **how)
+                        found = whole_message(read, found, is_first=not reads.total)
             except StorageError:
                 raise
             except Exception as error:  # noqa: BLE001 - becomes the partition's error code
@@ -267,6 +278,10 @@ class FetchCall:
                 reads.total += size
         if refused is not None:
             self._log_refused(refused)
+
+    def _end_of(self, partition: Partition) -> int:
+        """Where a consumer must stop."""
+        return partition.last_stable_offset if self._stable_only else partition.high_watermark
 
     def _find(self, number: int) -> Partition:
         """A partition by its name, which may have become known since; raises 3, 6 or 9."""
@@ -430,6 +445,7 @@ class FetchCall:
             self._min_bytes,
             answering(self._link, self._complete),
             from_follower=follows,
+            stable_only=self._stable_only,
         )
         waits = manager.purgatories.for_fetch(from_follower=follows)
         # Nothing can be read yet, so it is not satisfied: it is not checked.
@@ -460,16 +476,26 @@ class FetchCall:
             reads.high_watermarks = list(high_watermarks)
             for number in reads.codes:
                 reads.high_watermarks[number] = NO_HIGH_WATERMARK
-        if reads.found and self._wants_magic_0:
+        if self._must_be_converted(reads):
             return self._convert(reads)
         return self._encode(reads)
 
+    def _must_be_converted(self, reads: Reads) -> bool:
+        """Whether a set may have newer messages than the version allows. Those of record batches
+        are told by their topic, as 0.11.0.3 does; only those are worth a look into each set."""
+        magic = self._wanted_magic
+        if not magic:
+            return magic is not None and bool(reads.found)
+        return any(self._partitions[number].log.config.magic > magic for number in reads.found)
+
     def _convert(self, reads: Reads) -> ResponseFrame | None:
-        """The response in magic 0; None, and it is sent later, if there are many sets, or a thread
-        must examine large ones or convert the first messages of one."""
+        """The response in an older magic; None, and it is sent later, if there are many sets, or a
+        thread must examine large ones or convert the first messages of one."""
         self._outlive_payload()
         runtime, link = self._broker.runtime, self._link
-        old = DownConvertedResponse(reads.found, runtime, host_of(link))
+        magic = self._wanted_magic
+        assert magic is not None
+        old = DownConvertedResponse(reads.found, runtime, host_of(link), magic)
 
         def encode() -> ResponseFrame:
             for number, found in old.sets.items():
@@ -477,8 +503,8 @@ class FetchCall:
                 reads.sizes[number] = found.size
             reads.total = sum(reads.sizes)
             for number, error in old.errors.items():
-                text = "Cannot convert %s for a consumer of magic 0: %s"
-                logger.error(text, self._name(number), error)
+                text = "Cannot convert %s for a consumer of magic %d: %s"
+                logger.error(text, self._name(number), magic, error)
                 code = code_of(error) if isinstance(error, Exception) else UnknownError.code
                 reads.fail(number, code)
             return self._encode(reads)
@@ -512,13 +538,24 @@ class FetchCall:
             frame = encode_by_kernel(self._payload, reads)
         else:
             names = [self._name(number) for number in range(len(partitions))]
-            frame = encode_by_codec(self._head().correlation_id, self._version, names, reads)
+            frame = encode_by_codec(
+                self._head().correlation_id, self._version, names, reads, self._added_since_0_11
+            )
             self._tell(reads)
             sent = [number for number in range(len(sizes)) if number not in reads.codes]
             partitions = [partitions[number] for number in sent]
             sizes = [sizes[number] for number in sent]
         replica_state.count_fetches(partitions, None if self._replica_id >= 0 else sizes)
         return frame
+
+    def _added_since_0_11(self, number: int, reads: Reads) -> Added:
+        """The fields of a partition without an error that versions 4 and 5 added."""
+        partition, log = self._partitions[number], self._partitions[number].log
+        if not self._stable_only:
+            return NO_LAST_STABLE_OFFSET, None, log.log_start_offset
+        found = log.aborted_transactions(reads.found[number]) if number in reads.found else []
+        aborted = [(one.producer_id, one.first_offset) for one in found]
+        return partition.last_stable_offset, aborted, log.log_start_offset
 
     def _tell(self, reads: Reads) -> None:
         if self._replica_id >= 0:

@@ -6,24 +6,31 @@ a response with an error, and for requests that the codec has decoded.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka08 import kernel
 from kafka08.errors import ProtocolError
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
+    MAGIC_2_VERSION,
     NO_HIGH_WATERMARK,
     PartitionData,
     response_pieces,
 )
 
 if TYPE_CHECKING:
-    from kafka08.broker.replica.partition import Partition
     from kafka08.log.slices import LogSlice
     from kafka08.network.server_connection import Piece, ResponseFrame
     from kafka08.structs import TopicPartition
+
+
+Added: TypeAlias = tuple[int, Sequence[tuple[int, int]] | None, int]
+"""Last stable offset, aborted transactions, log start offset."""
+Read: TypeAlias = "Callable[[int], LogSlice]"
+"""Most bytes → the set from the fetch offset on."""
 
 
 class Reads:
@@ -75,12 +82,26 @@ def encode_by_kernel(payload: memoryview, reads: Reads) -> ResponseFrame:
 
 
 def encode_by_codec(
-    correlation_id: int, version: int, names: list[TopicPartition], reads: Reads
+    correlation_id: int,
+    version: int,
+    names: list[TopicPartition],
+    reads: Reads,
+    added: Callable[[int, Reads], Added],
 ) -> ResponseFrame:
-    """Encode the response for partitions of these names, in the order of the request."""
+    """Encode the response for partitions of these names, in the order of the request. `added`:
+    called from version 4 on with each partition without an error."""
     codes, found = reads.codes, reads.found
     rows = [
-        (name.topic, PartitionData(name.partition, codes.get(n, 0), mark, found.get(n)))
+        (
+            name.topic,
+            PartitionData(
+                name.partition,
+                codes.get(n, 0),
+                mark,
+                found.get(n),
+                *(() if version < MAGIC_2_VERSION or n in codes else added(n, reads)),
+            ),
+        )
         for n, (name, mark) in enumerate(zip(names, reads.high_watermarks, strict=True))
     ]
     if version >= LIMITED_VERSION:
@@ -94,16 +115,14 @@ def encode_by_codec(
     return response_pieces(correlation_id, list(topics.items()), version)
 
 
-def whole_message(
-    partition: Partition, offset: int, found: LogSlice, *, is_first: bool, committed_only: bool
-) -> LogSlice:
+def whole_message(read: Read, found: LogSlice, *, is_first: bool) -> LogSlice:
     """A set that its limit cuts. If that is within its first message: the whole message if it is
     the first of the response, else an empty set."""
     if found.has_whole_entry:
         return found
-    head = partition.read(offset, ENTRY_HEADER.size, committed_only=committed_only).bytes()
+    head = read(ENTRY_HEADER.size).bytes()
     if len(head) == ENTRY_HEADER.size:
         whole = ENTRY_HEADER.size + ENTRY_HEADER.unpack(head)[1]
         if whole > found.size:
-            return partition.read(offset, whole if is_first else 0, committed_only=committed_only)
+            return read(whole if is_first else 0)
     return found

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kafka08.config import LONG_MAX, Config, key
 from kafka08.levels import LEVELS, Level
-from kafka08.protocol_version import DEFAULT, ProtocolVersion
+from kafka08.protocol_version import LATEST, ProtocolVersion
 from kafka08.structs import PLAINTEXT
 from kafka08.topic_config import CODECS, TIMESTAMP_TYPES
 
@@ -42,7 +42,7 @@ def in_spelling_of_0_9(given: Mapping[str, Any], types: Mapping[str, Any]) -> di
 
 
 def _latest(level: Level) -> dict[str, str]:
-    return {"default": str(DEFAULT[level])}
+    return {"default": str(LATEST[level])}
 
 
 class KeysSince0_9(Config):
