@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -25,6 +24,7 @@ from kafka08.cli.options import (
 )
 from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
+from kafka08.cli.times import moment
 from kafka08.levels import Level
 from kafka08.listing import some_of
 from kafka08.structs import NOT_REGISTERED, host_port
@@ -173,15 +173,6 @@ def address(broker: BrokerDescription) -> str:
     if broker.registration is None:
         return NOT_REGISTERED
     return broker.address or "no PLAINTEXT listener"
-
-
-def moment(time_ms: int) -> str:
-    """The time in UTC; the number itself if no calendar has it, as when a client wrote
-    nanoseconds."""
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
-    except (ValueError, OverflowError, OSError):  # beyond the year 9999, or the system's limit
-        return f"{time_ms} ms since 1970"
 
 
 def description_lines(broker: BrokerDescription) -> Iterator[str]:

@@ -30,6 +30,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "mirror": ("kafka08.cli.mirror:mirror", "Copy topics of one cluster to another."),
     "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain problems."),
+    "transaction": (
+        "kafka08.cli.transaction:transaction",
+        "Look at producers' transactions, and abort one.",
+    ),
     "doctor": ("kafka08.cli.doctor:doctor", "Say what is wrong with a cluster, and what to do."),
     "metrics": ("kafka08.cli.metrics:metrics", "Show or serve a cluster's metrics, groups too."),
     "top": ("kafka08.cli.top:top", "Watch brokers, topics and groups, live."),
@@ -58,6 +62,7 @@ ENDING: Final = frozenset(
         "report",
         "top",
         "topic",
+        "transaction",
     )
 )
 """Commands that somebody waits for, so that they say what they wait for, in a pipe too."""

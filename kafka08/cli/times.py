@@ -1,8 +1,8 @@
-"""Points in time as arguments of commands."""
+"""Points in time, as arguments of commands and in what they print."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from kafka08.config import LONG_MAX
 from kafka08.structs import TopicPartition
@@ -40,3 +40,12 @@ def no_times(tp: TopicPartition) -> str:
         "wrote them, or the old Producer (kafka08 produce --old-producer), or the topic's "
         "message.format.version is below 0.10"
     )
+
+
+def moment(time_ms: int) -> str:
+    """The time in UTC; the number itself if no calendar has it, as when a client wrote
+    nanoseconds."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # beyond the year 9999, or the system's limit
+        return f"{time_ms} ms since 1970"

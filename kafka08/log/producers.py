@@ -196,15 +196,11 @@ class Producers:
             raise InvalidMessage(f"producer {batch.producer_id}: sequence {batch.base_sequence}")
         if batch.epoch == NO_EPOCH:
             return None
+        self.check_epoch(batch.producer_id, batch.epoch)
         known = self._producers.get(batch.producer_id)
-        epoch = NO_EPOCH if known is None else known.epoch
-        if batch.epoch < epoch:
-            raise InvalidProducerEpoch(
-                f"producer {batch.producer_id}: epoch {batch.epoch} is below {epoch}"
-            )
         self._check_transaction(batch, known)
         expected = 0
-        if known is not None and batch.epoch == epoch:
+        if known is not None and batch.epoch == known.epoch:
             for one in known.batches:
                 if (one.base_sequence, one.last_sequence) == (
                     batch.base_sequence,
@@ -220,6 +216,14 @@ class Producers:
                 f"{batch.base_sequence}, but {expected & SEQUENCE_MAX} is next"
             )
         return None
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """InvalidProducerEpoch if a producer with this epoch has a successor."""
+        known = self._producers.get(producer_id)
+        if known is not None and epoch < known.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {producer_id}: epoch {epoch} is below {known.epoch}"
+            )
 
     def _check_transaction(self, batch: SequencedBatch, known: _Producer | None) -> None:
         is_open = known is not None and known.first_offset != NO_OFFSET
@@ -278,13 +282,10 @@ class Producers:
         """Whether the leader appends a coordinator's marker: None, or the place of the one that it
         has appended last, which comes again after a timeout. InvalidProducerEpoch,
         TransactionCoordinatorFenced."""
+        self.check_epoch(end.producer_id, end.producer_epoch)
         known = self._producers.get(end.producer_id)
         if known is None:
             return None
-        if end.producer_epoch < known.epoch:
-            raise InvalidProducerEpoch(
-                f"producer {end.producer_id}: epoch {end.producer_epoch} is below {known.epoch}"
-            )
         if end.coordinator_epoch < known.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"producer {end.producer_id}: coordinator epoch {end.coordinator_epoch} is "

@@ -84,6 +84,7 @@ CHANGING = {
     "topic alter",
     "topic delete",
     "partition elect",
+    "transaction abort",
     "offsets set",
     "migrate start",
     "migrate finish",

@@ -504,9 +504,10 @@ class OffsetManager:
 def append_offsets(
     producer: Producer, records: Messages, now_ms: int, log: Log, leader_epoch: int
 ) -> AppendInfo:
-    """UnsupportedForMessageFormat."""
+    """UnsupportedForMessageFormat; InvalidProducerEpoch for a producer that was fenced."""
     if not log.config.stores_records:
         raise UnsupportedForMessageFormat(f"{log.name} cannot have transactions")
+    log.records.producers.check_epoch(*producer)
     made = transactional_batch(records, *producer, log.log_end_offset, leader_epoch, now_ms)
     return log.append_prepared(made, from_client=False, flush=False)
 

@@ -7,7 +7,8 @@
     it is about to coordinate it                        19, so that the producer tries again
     another broker coordinates it                       taken
 
-0.11.0.3 takes all of them. One that comes after the marker opens a transaction that nobody ends: no
+So are offsets of groups that are committed in a transaction, where 19 is 15. 0.11.0.3 takes all of
+them. One that comes after the marker opens a transaction that nobody ends: no
 reader of committed messages gets past it (KAFKA-12671).
 """
 
@@ -28,7 +29,7 @@ from kafka08.errors import (
     NotEnoughReplicas,
     Refusal,
 )
-from kafka08.format import Batch, batch_at
+from kafka08.format import batch_at
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -52,31 +53,33 @@ class TransactionChecks:
             if batch is None or partition is None or partition.log is None:
                 continue  # refused when it is appended
             producers = partition.log.records.producers
-            if not batch.is_transactional or producers.has_begun(
-                batch.producer_id, batch.producer_epoch
-            ):
+            producer = batch.producer_id, batch.producer_epoch
+            if not batch.is_transactional or producers.has_begun(*producer):
                 continue
-            error = self._error_of(transactional_id, tp, batch)
+            error = self.error_of(transactional_id, tp, *producer)
             if error is None:
-                producers.begin_transaction(batch.producer_id, batch.producer_epoch)
+                producers.begin_transaction(*producer)
             else:
                 refused[tp] = AppendResult(NO_OFFSET, NO_OFFSET, Refusal.of(error))
         return refused
 
-    def _error_of(self, transactional_id: str, tp: TopicPartition, batch: Batch) -> ApiError | None:
+    def error_of(
+        self, transactional_id: str, tp: TopicPartition, producer_id: int, epoch: int
+    ) -> ApiError | None:
+        """Why a partition must not get a message in the transaction of a producer; None if it may,
+        or if this broker does not know."""
         code, record = self._coordinator.record_of(transactional_id)
         if code == NotCoordinatorForConsumer.code:
             return None
         if code != NO_ERROR:
             return NotEnoughReplicas(f"the transactions of {transactional_id!r} are not loaded yet")
-        if record is None or record.producer_id != batch.producer_id:
-            return InvalidTxnState(f"{transactional_id!r} has no producer {batch.producer_id}")
-        if batch.producer_epoch < record.producer_epoch:
+        if record is None or record.producer_id != producer_id:
+            return InvalidTxnState(f"{transactional_id!r} has no producer {producer_id}")
+        if epoch < record.producer_epoch:
             return InvalidProducerEpoch(
-                f"producer {batch.producer_id}: epoch {batch.producer_epoch} is below "
-                f"{record.producer_epoch}"
+                f"producer {producer_id}: epoch {epoch} is below {record.producer_epoch}"
             )
-        is_open = record.state is ONGOING and batch.producer_epoch == record.producer_epoch
+        is_open = record.state is ONGOING and epoch == record.producer_epoch
         if not is_open or tp not in record.partitions:
             return InvalidTxnState(f"no transaction of {transactional_id!r} has {tp}")
         return None

@@ -16,7 +16,7 @@ from kafka08.protocol.offset_commit import (
 )
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
 from kafka08.protocol.txn_offset_commit import TxnOffset, TxnOffsetCommitRequest, TxnOffsetTopic
-from kafka08.structs import OFFSETS_TOPIC
+from kafka08.structs import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tests.broker.transactions.coordinator import Coordinator
 
 GROUP = "g"
@@ -125,6 +125,21 @@ def test_codes_of_the_group_s_coordinator(
     assert 15 == commit(coordinator, 1)
     coordinator.context.group_coordinator.shutdown()
     assert 15 == commit(coordinator, 1)
+
+
+def test_offsets_belong_to_a_transaction_with_the_group(coordinator: Coordinator) -> None:
+    """Else 48; 47 for a producer that was fenced, also if another broker knows the transaction and
+    this one its marker. 0.11.0.3 takes them: zombie-txn-offset-commit."""
+    coordinator.init()
+    coordinator.add(0)
+    assert 48 == commit(coordinator, 1)
+    begin(coordinator)
+    assert 0 == commit(coordinator, 1)
+    coordinator.runtime.advance(121)
+    assert 47 == commit(coordinator, 2)
+    coordinator.lead(TRANSACTIONS_TOPIC, leader=2, isr=(2,), replicas=(1, 2))
+    assert 47 == commit(coordinator, 2)
+    assert -1 == fetched(coordinator)
 
 
 def test_a_group_of_a_transaction_exists(coordinator: Coordinator) -> None:

@@ -1,10 +1,10 @@
 """TxnOffsetCommit: offsets of a group that count once the producer's transaction is committed.
 
 For each partition: 3 if it cannot exist, 12 for too long metadata, else what the group's
-coordinator says. It checks neither the transaction nor a member: whether the group's partition of
-`__consumer_offsets` is in the transaction, AddOffsetsToTxn has decided. A producer that was fenced
-is 47. Source: kafka.server.KafkaApis.handleTxnOffsetCommitRequest 0.11.0.2, which takes the offsets
-of such a producer, and commits them with the next transaction of its successor.
+coordinator says, which does not check members. 47 for a producer that was fenced, 48 for a
+transaction without the group, as far as this broker knows: see TransactionChecks. Source:
+kafka.server.KafkaApis.handleTxnOffsetCommitRequest 0.11.0.2, which takes all offsets. Those of a
+fenced producer are committed by the next transaction of its successor, others hang.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from kafka08.broker.groups import Producer
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.handlers.offset_commit import may_exist
-from kafka08.errors import UnknownTopicOrPartition
+from kafka08.errors import (
+    NO_ERROR,
+    ConsumerCoordinatorNotAvailable,
+    NotEnoughReplicas,
+    UnknownTopicOrPartition,
+)
+from kafka08.format.batch import NO_PRODUCER
 from kafka08.protocol.add_partitions_to_txn import results_of
 from kafka08.protocol.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding_batches
-from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -41,6 +47,9 @@ def commit(
     """Switches if there are more than PARTITIONS_AT_ONCE offsets."""
     codes = {tp: UnknownTopicOrPartition.code for tp in offsets if not may_exist(broker, tp)}
     known = [tp for tp in offsets if tp not in codes]
+    if code := refusal(broker, request):
+        codes |= dict.fromkeys(known, code)
+        known = []
     if not known:
         return TxnOffsetCommitResponse(0, results_of(codes))
 
@@ -57,6 +66,23 @@ def commit(
             request.group, producer, some, call.answering(done)
         )
     return NoResponse.PARKED
+
+
+def refusal(broker: BrokerContext, request: TxnOffsetCommitRequest) -> int:
+    """The code for a producer that has no such transaction, from the group's coordinator."""
+    coordinates = broker.group_coordinator.find(request.group)[0] == NO_ERROR
+    if request.producer_id == NO_PRODUCER or not coordinates:
+        return NO_ERROR
+    number = broker.offset_manager.partition_for(request.group)
+    error = broker.transaction_checks.error_of(
+        request.transactional_id,
+        TopicPartition(OFFSETS_TOPIC, number),
+        request.producer_id,
+        request.producer_epoch,
+    )
+    if isinstance(error, NotEnoughReplicas):
+        return ConsumerCoordinatorNotAvailable.code
+    return NO_ERROR if error is None else error.code
 
 
 def offsets_of(request: TxnOffsetCommitRequest) -> Offsets:

@@ -1,0 +1,154 @@
+"""`kafka08 transaction list | describe | abort`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kafka08.cli.commands import Commands
+from kafka08.cli.echo import show
+from kafka08.cli.options import (
+    cluster_addresses,
+    cluster_options,
+    cluster_security,
+    dry_run_option,
+    example,
+    json_option,
+)
+from kafka08.cli.table import show_json, show_rows
+from kafka08.cli.times import moment
+from kafka08.printable import printable
+
+if TYPE_CHECKING:
+    from kafka08.admin.transactions import FoundTransaction
+    from kafka08.client import ClusterClient
+
+COLUMNS: Final = (
+    *("transactional id", "state", "producer id", "epoch"),
+    *("partitions", "open s", "coordinator"),
+)
+NONE: Final = "There are no transactional ids."
+
+
+@click.group(cls=Commands, epilog=example("kafka08 transaction list --bootstrap localhost:9092"))
+def transaction() -> None:
+    """Look at producers' transactions, and end one that stays open. For brokers from 0.11 on."""
+
+
+@transaction.command("list", epilog=example("kafka08 transaction list --open"))
+@click.option("--open", "only_open", is_flag=True, help="Only those with an open transaction.")
+@json_option()
+@cluster_options
+def list_(only_open: bool, as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
+    """List the transactional ids: the state of each, and how long its transaction is open. Readers
+    of committed messages wait for its end."""
+    from kafka08.admin.transactions import transactions
+    from kafka08.runtime.threads import THREADS
+
+    with open_cluster() as cluster:
+        found = transactions(cluster, THREADS)
+    rows = [row_of(one) for one in found if one.is_open or not only_open]
+    show_rows(COLUMNS, rows, as_json, if_none="No transaction is open." if only_open else NONE)
+
+
+@transaction.command(epilog=example("kafka08 transaction describe copier-1"))
+@click.argument("transactional_id")
+@json_option("One JSON object.")
+@cluster_options
+def describe(
+    transactional_id: str, as_json: bool, bootstrap: str | None, zookeeper: str | None
+) -> None:
+    """Show the state of TRANSACTIONAL_ID, and the partitions that its transaction has."""
+    from kafka08.admin.transactions import find_transaction
+    from kafka08.runtime.threads import THREADS
+
+    with open_cluster() as cluster:
+        found = find_transaction(cluster, transactional_id, THREADS)
+    facts = facts_of(found)
+    if as_json:
+        show_json(facts)
+        return
+    for name, value in facts.items():
+        text = ", ".join(value) if isinstance(value, list) else value
+        show(f"{name.replace('_', ' ')}: {'-' if text in ('', None) else printable(str(text))}")
+
+
+@transaction.command(epilog=example("kafka08 transaction abort copier-1"))
+@click.argument("transactional_id")
+@dry_run_option
+@json_option("One JSON object.")
+@cluster_options
+def abort(
+    transactional_id: str,
+    dry_run: bool,
+    as_json: bool,
+    bootstrap: str | None,
+    zookeeper: str | None,
+) -> None:
+    """Abort the open transaction of TRANSACTIONAL_ID. Its producer is fenced: it cannot go on, and
+    must be started again. Without an open transaction nothing is changed."""
+    from kafka08.admin.transactions import abort_transaction, find_transaction
+    from kafka08.runtime.threads import THREADS
+
+    with open_cluster() as cluster:
+        found = find_transaction(cluster, transactional_id, THREADS)
+        aborts = found.is_open and not dry_run
+        if aborts:
+            abort_transaction(cluster, found, THREADS)
+    count = len(found.record.partitions)
+    if as_json:
+        show_json({"transactional_id": transactional_id, "partitions": count, "aborted": aborts})
+    elif not found.is_open:
+        show(f"{printable(transactional_id)} has no open transaction ({state_of(found)}).")
+    else:
+        what = "Would abort" if dry_run else "Aborted"
+        show(f"{what} the transaction of {printable(transactional_id)} in {count} partitions.")
+
+
+@contextmanager
+def open_cluster() -> Iterator[ClusterClient]:
+    from kafka08.client import ClusterClient
+
+    client = ClusterClient(
+        cluster_addresses(), client_id="kafka08-transaction", security=cluster_security()
+    )
+    with closing(client) as cluster:
+        yield cluster
+
+
+def state_of(found: FoundTransaction) -> str:
+    """The state as Kafka's tools write it, such as PrepareCommit."""
+    return found.record.state.name.title().replace("_", "")
+
+
+def row_of(found: FoundTransaction) -> tuple[object, ...]:
+    record = found.record
+    age_s = max(0, round(time.time() - record.start_ms / 1000)) if found.is_open else None
+    return (
+        found.transactional_id,
+        state_of(found),
+        record.producer_id,
+        record.producer_epoch,
+        len(record.partitions),
+        age_s,
+        found.coordinator,
+    )
+
+
+def facts_of(found: FoundTransaction) -> dict[str, Any]:
+    record = found.record
+    return {
+        "transactional_id": found.transactional_id,
+        "state": state_of(found),
+        "producer_id": record.producer_id,
+        "epoch": record.producer_epoch,
+        "coordinator": found.coordinator,
+        "timeout_ms": record.timeout_ms,
+        "started": None if record.start_ms < 0 else moment(record.start_ms),
+        "last_change": moment(record.last_update_ms),
+        "partitions": [f"{tp.topic}-{tp.partition}" for tp in sorted(record.partitions)],
+    }
