@@ -51,6 +51,8 @@ _CHECKED: Final = Struct(">hiqqqhii")
 """The fields of the head that the CRC covers."""
 _OFFSETS: Final = Struct(">qii")
 """Base offset, size and leader epoch."""
+_SIZE: Final = Struct(">i")
+_PRODUCER: Final = Struct(">qhi")
 _TIMES: Final = Struct(">h4x8xq")
 """Attributes and maximum timestamp, from the attributes on."""
 
@@ -302,6 +304,80 @@ def _encoded(message: Message, base_offset: int, first_ms: int) -> bytes:
     for name, content in message.headers:
         body += _prefixed(name.encode()) + _prefixed(content)
     return varint(len(body)) + bytes(body)
+
+
+def record(
+    time_delta: int,
+    offset_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: bytes = b"\0",
+) -> bytes:
+    """A record; `headers`: their number and themselves, as `encoded_headers` makes them."""
+    body = b"".join(
+        (
+            b"\0",
+            varint(time_delta, 64),
+            varint(offset_delta),
+            _prefixed(key),
+            _prefixed(value),
+            headers,
+        )
+    )
+    return varint(len(body)) + body
+
+
+def encoded_headers(headers: Iterable[Header]) -> bytes:
+    """The headers of a record, behind their number. TypeError if one is not a pair of text and
+    bytes or None."""
+    pieces = []
+    for one in headers:
+        if not isinstance(one, tuple) or len(one) != 2:
+            raise TypeError(f"a header is a pair (name, bytes or None), not {one!r}")
+        name, content = one
+        if not isinstance(name, str) or not isinstance(content, bytes | bytearray | None):
+            raise TypeError(f"a header is text and bytes or None, not {one!r}")
+        pieces.append(_prefixed(name.encode()) + _prefixed(content))
+    return varint(len(pieces)) + b"".join(pieces)
+
+
+def sent_batch(records: Buffer, count: int, first_ms: int, max_ms: int) -> bytearray:
+    """A batch as a producer sends it first: of offset 0, no producer and no codec."""
+    checked = _CHECKED.pack(0, count - 1, first_ms, max_ms, -1, -1, -1, count)
+    built = bytearray(_OFFSETS.pack(0, _HEAD.size + len(records) - 12, -1))
+    built += b"\2" + _CRC.pack(crc32c(records, crc32c(checked))) + checked + bytes(records)
+    return built
+
+
+def packed(batch: Buffer, codec: int, records: Buffer, checksum: Checksum = crc32c) -> bytearray:
+    """A batch that was not compressed with its `records` as `codec` has compressed them."""
+    built = bytearray(memoryview(batch)[: _HEAD.size])
+    built += records
+    _SIZE.pack_into(built, 8, len(built) - 12)
+    built[V2.codec_position] |= codec
+    _sign(built, checksum)
+    return built
+
+
+def stamp(
+    batch: bytearray,
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    *,
+    is_transactional: bool = False,
+    checksum: Checksum = crc32c,
+) -> None:
+    """Write into a batch who sent it, and as which of its records."""
+    _PRODUCER.pack_into(batch, 43, producer_id, epoch, sequence)
+    batch[V2.codec_position] &= ~TRANSACTIONAL_BIT
+    batch[V2.codec_position] |= TRANSACTIONAL_BIT if is_transactional else 0
+    _sign(batch, checksum)
+
+
+def _sign(batch: bytearray, checksum: Checksum) -> None:
+    checked = memoryview(batch)[V2.crc_start :]
+    _CRC.pack_into(batch, V2.crc_position, checksum(checked))
 
 
 def _prefixed(field: Buffer | None) -> bytes:

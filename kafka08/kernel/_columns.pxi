@@ -416,6 +416,73 @@ cdef class TimesBuffer:
             PyBuffer_Release(&self.view)
 
 
+cdef object build_record_rows(
+    const Rows* keys, const Rows* values, const int64_t* times, int64_t time_ms, int64_t start,
+    int64_t count,
+):
+    # One batch of records from the rows [start, start + count).
+    cdef int64_t size, first_ms, max_ms, bad_row = 0
+    cdef uint8_t* batch
+    cdef bint written
+    if not count:
+        raise ValueError("a batch needs a record")
+    if times != NULL:
+        memcpy(&time_ms, times + start, sizeof(time_ms))
+    first_ms = max_ms = time_ms
+    with nogil:
+        size = walk_record_rows(
+            keys, values, times, first_ms, &max_ms, start, count, NULL, 0, &bad_row
+        )
+    if size < 0:
+        raise ValueError(f"Arrow offsets of row {bad_row} are outside the data")
+    if size + RECORDS_HEAD_BYTES > MAX_SET_BYTES:
+        raise refuse_size()
+    built = PyByteArray_FromStringAndSize(NULL, RECORDS_HEAD_BYTES + size)
+    batch = <uint8_t*>PyByteArray_AS_STRING(built)
+    with nogil:
+        written = size == walk_record_rows(
+            keys, values, times, first_ms, &max_ms, start, count, batch + RECORDS_HEAD_BYTES, size,
+            &bad_row,
+        )
+        if written:
+            put_batch_head(batch, RECORDS_HEAD_BYTES + size, count, first_ms, max_ms)
+    if not written:
+        raise BufferError("Arrow buffers changed while they were read")
+    return built
+
+
+cdef int64_t walk_record_rows(
+    const Rows* keys, const Rows* values, const int64_t* times, int64_t first_ms, int64_t* max_ms,
+    int64_t start, int64_t count, uint8_t* at, int64_t room, int64_t* bad_row,
+) noexcept nogil:
+    # The size of the records of the rows, which are written if `at` is not NULL; -2 with `bad_row` if
+    # offsets are outside the data, -3 if there is no room for all.
+    cdef const uint8_t* key = NULL
+    cdef const uint8_t* value = NULL
+    cdef int64_t number, key_length, value_length, record_size, size = 0, time_ms = first_ms
+    for number in range(count):
+        key_length = row_length(keys, start + number, &key)
+        value_length = row_length(values, start + number, &value)
+        if key_length == -2 or value_length == -2:
+            bad_row[0] = start + number
+            return -2
+        if times != NULL:
+            memcpy(&time_ms, times + start + number, sizeof(time_ms))
+            max_ms[0] = max(max_ms[0], time_ms)
+        record_size = size_of_record(time_ms - first_ms, number, key_length, value_length, 0)
+        size += varint_size(zigzag(record_size)) + record_size
+        if at == NULL:
+            continue
+        if size > room:
+            return -3
+        at = put_record_start(at, record_size, time_ms - first_ms, number)
+        at = put_record_field(at, key, key_length)
+        at = put_record_field(at, value, value_length)
+        at[0] = 0
+        at += 1
+    return size
+
+
 def build_from_columns(
     key_offsets, key_data, key_validity, value_offsets, value_data, value_validity, int64_t rows,
     int64_t base_offset=0, int64_t start=0, int magic=0, timestamps=None,
@@ -425,7 +492,8 @@ def build_from_columns(
     cdef int64_t size, bad_row = 0, timestamp_ms = NO_TIMESTAMP
     cdef uint8_t* entry
     cdef bint written
-    check_magic(magic)
+    if magic != RECORDS_MAGIC:
+        check_magic(magic)
     if not (0 <= rows <= MAX_SET_BYTES and 0 <= start <= MAX_SET_BYTES):
         raise ValueError(f"rows {rows} and start {start} must be from 0 to {MAX_SET_BYTES}")
     check_base_offset(base_offset, rows)
@@ -435,6 +503,10 @@ def build_from_columns(
     if isinstance(timestamps, int):
         timestamp_ms, timestamps = timestamps, None
     times = TimesBuffer(timestamps, start + rows)
+    if magic == RECORDS_MAGIC:
+        return build_record_rows(
+            &keys.rows, &values.rows, times.times, timestamp_ms, start, rows
+        )
     with nogil:
         size = size_of_rows(&keys.rows, &values.rows, magic, start, start + rows, &bad_row)
     if size < 0:

@@ -263,7 +263,61 @@ def build_from_lists(
     # Lists of its own: no other code changes their lengths while they are read.
     check_rows(keys, values, start, end)
     some_keys = None if keys is None else keys[start:end]
+    if magic == RECORDS_MAGIC:
+        return build_records(some_keys, values[start:end], timestamps)
     return build_rows(some_keys, values[start:end], 0, 0, magic, timestamps)
+
+
+cdef object build_records(list keys, list values, timestamps):
+    # One batch of records; no record has a key if `keys` is None.
+    cdef list times = None
+    cdef int64_t size = RECORDS_HEAD_BYTES, key_length = -1, value_length, record_size
+    cdef int64_t time_ms = NO_TIMESTAMP, first_ms, max_ms
+    cdef Py_ssize_t number, count = len(values)
+    cdef uint8_t* at
+    cdef uint8_t* end
+    if not count:
+        raise ValueError("a batch needs a record")
+    if isinstance(timestamps, int):
+        time_ms = timestamps
+    elif timestamps is not None:
+        times = list(timestamps)
+        check_timestamps(RECORDS_MAGIC, True, len(times), count)
+        time_ms = times[0]
+    first_ms = max_ms = time_ms
+    for number in range(count):
+        if keys is not None:
+            key_length = field_length(keys[number])
+        value_length = field_length(values[number])
+        if times is not None:
+            time_ms = times[number]
+            max_ms = max(max_ms, time_ms)
+        record_size = size_of_record(time_ms - first_ms, number, key_length, value_length, 0)
+        size += varint_size(zigzag(record_size)) + record_size
+    if size > MAX_SET_BYTES:
+        raise refuse_size()
+    built = PyByteArray_FromStringAndSize(NULL, size)
+    at = <uint8_t*>PyByteArray_AS_STRING(built) + RECORDS_HEAD_BYTES
+    end = at + size - RECORDS_HEAD_BYTES
+    for number in range(count):
+        key = None if keys is None else keys[number]
+        value = values[number]
+        key_length = field_length(key)
+        value_length = field_length(value)
+        if times is not None:
+            time_ms = times[number]
+        record_size = size_of_record(time_ms - first_ms, number, key_length, value_length, 0)
+        if varint_size(zigzag(record_size)) + record_size > end - at:
+            raise BufferError("a key or value changed its size while it was written")
+        at = put_record_start(at, record_size, time_ms - first_ms, number)
+        at = put_record_object(at, key, key_length)
+        at = put_record_object(at, value, value_length)
+        at[0] = 0
+        at += 1
+    if at != end:
+        raise BufferError("a key or value changed its size while it was written")
+    put_batch_head(<uint8_t*>PyByteArray_AS_STRING(built), size, count, first_ms, max_ms)
+    return built
 
 
 cdef object build_rows(

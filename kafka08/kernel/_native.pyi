@@ -269,6 +269,7 @@ class SetBuilder:
         value: Buffer | None,
         callback: Any = None,
         timestamp_ms: int = -1,
+        headers: bytes | None = None,
     ) -> Any: ...
     def finish(self) -> bytearray: ...
 
@@ -281,6 +282,7 @@ def new_producer_record(
     key: Any = None,
     partition: int | None = None,
     timestamp: int | None = None,
+    headers: Any = None,
 ) -> Any: ...
 def new_keyed_message(
     cls: type[Any], topic: str, message: Any, key: Any = None, partition_key: Any = None

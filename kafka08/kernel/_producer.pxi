@@ -46,7 +46,7 @@ cdef extern from *:
     static PyObject* kafka08_call_record(
         PyObject* cls, PyObject* const* args, size_t flags, PyObject* names
     ) {
-        return kafka08_construct(cls, args, flags, names, 1, 4, 5, kafka08_record_function);
+        return kafka08_construct(cls, args, flags, names, 1, 4, 6, kafka08_record_function);
     }
 
     static PyObject* kafka08_call_keyed(
@@ -70,9 +70,9 @@ cdef extern from *:
 
 
 def new_producer_record(
-    type cls, topic, value=None, key=None, partition=None, timestamp=None
+    type cls, topic, value=None, key=None, partition=None, timestamp=None, headers=None
 ):
-    cdef PyObject* fields[5]
+    cdef PyObject* fields[6]
     if not issubclass(cls, tuple):
         raise TypeError(f"{cls} is no tuple")
     if timestamp is not None:
@@ -82,7 +82,8 @@ def new_producer_record(
     fields[2] = <PyObject*>key
     fields[3] = <PyObject*>partition
     fields[4] = <PyObject*>timestamp
-    return kafka08_tuple(cls, fields, 5, 5)
+    fields[5] = <PyObject*>headers
+    return kafka08_tuple(cls, fields, 6, 6)
 
 
 cdef int check_record_time(timestamp) except -1:
@@ -174,10 +175,10 @@ cdef class RecordAppender:
         cdef OpenSet queue
         cdef SetBuilder builder
         cdef int64_t timestamp_ms = NO_TIMESTAMP
-        if not isinstance(record, tuple) or len(<tuple>record) != 5:
+        if not isinstance(record, tuple) or len(<tuple>record) != 6:
             return self.otherwise(record, callback)
         fields = <tuple>record
-        if not (is_plain(fields[1]) and is_plain(fields[2])):
+        if not (is_plain(fields[1]) and is_plain(fields[2]) and fields[5] is None):
             return self.otherwise(record, callback)
         found = self.queue_of(fields[0], fields[2], fields[3])
         if found is None:

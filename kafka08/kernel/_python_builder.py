@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from kafka08.format.v2 import V2, record, sent_batch
 from kafka08.kernel._python_sets import append_entry, check_magic
 from kafka08.kernel.types import (
     ENTRY_HEADER_BYTES,
@@ -30,7 +31,8 @@ class MessageRef:
 
 
 class SetBuilder:
-    """A set of entries with offsets from 0, of at most `capacity` bytes, all allocated at once.
+    """A set of entries with offsets from 0, of at most `capacity` bytes, all allocated at once; of
+    magic 2 one batch, as `sent_batch` makes it.
 
     Thread-safe: threads may append while another one calls `finish`.
 
@@ -38,8 +40,8 @@ class SetBuilder:
     ref_type    what `append` returns: a subclass of MessageRef, whose __init__ is not called
     callbacks   by message; shorter than the set if the last messages have none
     count, size the number of messages, and their bytes
-    clock       the time in ms of messages of magic 1 that have none; None: the system's clock
-    timestamps  of magic 1, once finished: i64 of each message, in native byte order; else None
+    clock       the time in ms of messages that have none; None: the system's clock
+    timestamps  from magic 1 on, once finished: i64 of each message, in native byte order; else None
     max_timestamp_ms  the largest of them: the timestamp of a wrapper around the set
     """
 
@@ -55,7 +57,11 @@ class SetBuilder:
             raise TypeError("ref_type must be a MessageRef")
         if not 0 <= capacity <= MAX_SET_BYTES:
             raise OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")
-        check_magic(magic)
+        self._has_records = magic == V2.magic
+        if not self._has_records:
+            check_magic(magic)
+        elif capacity < V2.head_bytes:
+            raise ValueError(f"a batch of {capacity} bytes has no room for its head")
         self.callbacks: list[Any] = []
         self.capacity = capacity
         self.count = 0
@@ -68,7 +74,8 @@ class SetBuilder:
         self._owner = owner
         self._ref_type = ref_type
         self._lock = threading.Lock()
-        self._size = 0
+        self._size = V2.head_bytes if self._has_records else 0
+        self._first_ms = NO_TIMESTAMP
 
     @property
     def size(self) -> int:
@@ -80,11 +87,14 @@ class SetBuilder:
         value: Buffer | None,
         callback: Any = None,
         timestamp_ms: int = NO_TIMESTAMP,
+        headers: bytes | None = None,
     ) -> Any:
         """Add a message and its callback, and return a reference to it. Returns None, and adds
         nothing, if there is no room or the set is finished. TypeError if key or value is not bytes.
-        Magic 0 drops the timestamp; in magic 1 a message without one gets the clock's, and
-        ValueError for another negative one."""
+        Magic 0 drops the timestamp; later a message without one gets the clock's, and ValueError
+        for another negative one. `headers`, of magic 2: their number and themselves, encoded."""
+        if headers is not None and not self._has_records:
+            raise ValueError("only records have headers")
         size = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + TIMESTAMP_BYTES * self._magic
         size += sum(memoryview(field).nbytes for field in (key, value) if field is not None)
         if self._magic and timestamp_ms < 0:
@@ -92,12 +102,22 @@ class SetBuilder:
                 raise ValueError(f"timestamp {timestamp_ms} is before 1970")
             timestamp_ms = self._clock()
         with self._lock:
+            entry = b""
+            if self._has_records:
+                delta = timestamp_ms - self._first_ms if self.count else 0
+                entry = record(delta, self.count, key, value, headers or b"\0")
+                size = len(entry)
             if self._built is None or size > self.capacity - self._size:
                 return None
+            if not self.count:
+                self._first_ms = timestamp_ms
             if self._magic:
                 self._times.append(timestamp_ms)
                 self.max_timestamp_ms = max(self.max_timestamp_ms, timestamp_ms)
-            append_entry(self._built, self.count, 0, key, value, self._magic, timestamp_ms)
+            if self._has_records:
+                self._built += entry
+            else:
+                append_entry(self._built, self.count, 0, key, value, self._magic, timestamp_ms)
             if callback is not None:
                 self.callbacks.extend([None] * (self.count - len(self.callbacks)))
                 self.callbacks.append(callback)
@@ -115,9 +135,23 @@ class SetBuilder:
             self.capacity = 0
             if built is None:
                 raise ValueError("the set is already finished")
+            if self._has_records and self.count:
+                built = sent_batch(built, self.count, self._first_ms, self.max_timestamp_ms)
             if self._magic:
                 self.timestamps = bytearray(self._times.tobytes())
         return built
+
+
+def build_records(
+    messages: Sequence[tuple[Buffer | None, Buffer | None]], times: Sequence[int]
+) -> bytearray:
+    if not messages:
+        raise ValueError("a batch needs a record")
+    records = b"".join(
+        record(time - times[0], number, key, value)
+        for number, ((key, value), time) in enumerate(zip(messages, times, strict=True))
+    )
+    return sent_batch(records, len(messages), times[0], max(times))
 
 
 def _system_time_ms() -> int:

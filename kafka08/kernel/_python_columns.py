@@ -10,6 +10,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from kafka08.format import Batch, Message, RecordFormat
+from kafka08.format.v2 import V2
+from kafka08.kernel._python_builder import build_records
 from kafka08.kernel._python_messages import DeepWalk, Frame, Records, after
 from kafka08.kernel._python_sets import (
     append_entry,
@@ -245,7 +247,8 @@ def build_from_columns(
     a buffer is too short for the rows, an offset is outside the data, the magic is unknown, or
     magic 0 has timestamps. OverflowError above 2 GiB - 1.
     """
-    check_magic(magic)
+    if magic != V2.magic:
+        check_magic(magic)
     if not (0 <= rows <= MAX_SET_BYTES and 0 <= start <= MAX_SET_BYTES):
         raise ValueError(f"rows {rows} and start {start} must be from 0 to {MAX_SET_BYTES}")
     check_base_offset(base_offset, rows)
@@ -259,6 +262,10 @@ def build_from_columns(
         times = memoryview(timestamps).cast("B").cast("q")
     if times is not None and len(times) < start + rows:
         raise ValueError("there are fewer timestamps than rows")
+    if magic == V2.magic:
+        pairs = [(keys[start + row], values[start + row]) for row in range(rows)]
+        stamps = [one] * rows if times is None else times[start : start + rows].tolist()
+        return build_records(pairs, stamps)
     built = bytearray()
     for row in range(rows):
         time = one if times is None else times[start + row]

@@ -14,8 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed
-from kafka08.kernel.types import NO_TIMESTAMP, TIMESTAMP_BYTES
-from kafka08.producer.batch import Callback, RecordBatch, TimeMs, Times
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP
+from kafka08.producer.batch import (
+    FIRST_RECORD_BYTES,
+    RECORDS,
+    Callback,
+    RecordBatch,
+    TimeMs,
+    Times,
+)
 from kafka08.producer.future import RecordFuture
 from kafka08.producer.partition_queue import NO_BATCH, PartitionQueue
 from kafka08.producer.ready_queues import ReadyQueues
@@ -159,9 +166,11 @@ class RecordAccumulator:
         callback: Callback | None,
         timestamp: int,
         block_s: float,
+        headers: bytes | None = None,
     ) -> RecordFuture:
-        """Add a record of `size` bytes as an entry of magic 0, opening a batch if needed; returns
-        its future. `timestamp`: NO_TIMESTAMP for the current time.
+        """Add a record of `size` bytes as an entry of magic 0 with its headers, opening a batch if
+        needed; returns its future. `timestamp`: NO_TIMESTAMP for the current time. `headers`, for a
+        queue of magic 2: encoded.
 
         `queue.open.append` alone handles the common case, an open batch with room. Raises
         BufferExhausted after `block_s` without enough memory, and ProducerClosed.
@@ -171,24 +180,25 @@ class RecordAccumulator:
             full = queue.open
             future: RecordFuture | None = None
             if full is not NO_BATCH:
-                future = full.append(key, value, callback, timestamp)
+                future = full.append(key, value, callback, timestamp, headers)
                 if future is not None:
                     return future  # another thread has just opened a batch
             magic = queue.magic
-            needed = max(self._batch_size, size + TIMESTAMP_BYTES * magic)
+            least = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[magic]
+            needed = max(self._batch_size, least)
             is_short = self._reserve(needed, block_s)
             queue = self._current(queue)
             if queue.open is not full:
                 # While this thread waited, another one may have opened a batch with room.
                 full = queue.open
-                future = full.append(key, value, callback, timestamp)
+                future = full.append(key, value, callback, timestamp, headers)
                 if future is not None:
                     self._release(needed)
                     return future
             batch = self._open(queue, needed, magic)
-            future = batch.append(key, value, callback, timestamp)
+            future = batch.append(key, value, callback, timestamp, headers)
             assert future is not None, "a new batch has room for its first record"
-            is_full = size + TIMESTAMP_BYTES * magic >= self._batch_size
+            is_full = least >= self._batch_size
             if is_full:
                 queue.close_open()  # it does not linger
             self._ready.place(queue)
@@ -213,7 +223,7 @@ class RecordAccumulator:
         timestamps: Times = NO_TIMESTAMP,
     ) -> RecordBatch:
         """Add an uncompressed set of `count` records as a batch of its own. `timestamps`: those of
-        the records in ms, for magic 1. Raises what `append` raises."""
+        the records in ms, from magic 1 on. Raises what `append` raises."""
         with self.lock:
             self._check_open()
             self._reserve(len(data), block_s)
@@ -353,7 +363,7 @@ class RecordAccumulator:
                     break
                 if not self._ready.is_due(batch, now, urgent=urgent):
                     break
-                if taken and not may_travel_with(batch, taken[0], together, takes_wrappers):
+                if taken and not may_travel_with(batch, taken[0], together, magic, takes_wrappers):
                     break
                 if batch is queue.open:
                     queue.close_open()
@@ -463,10 +473,15 @@ class RecordAccumulator:
 
 
 def may_travel_with(
-    batch: RecordBatch, first: RecordBatch, together: int, takes_wrappers: bool = True
+    batch: RecordBatch,
+    first: RecordBatch,
+    together: int,
+    magic: int = 0,
+    takes_wrappers: bool = True,
 ) -> bool:
-    """Whether `batch` fits into the set that begins with `first` and has `together` bytes."""
-    if batch.alone or first.alone:
+    """Whether `batch` fits into the set that begins with `first` and has `together` bytes. One of
+    magic 2 has one batch."""
+    if magic == RECORDS or batch.alone or first.alone:
         return False
     if batch.codec == compression.NONE:
         return True

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from os import getpid
-from typing import Any
+from typing import Any, Final
 
 from kafka08 import kernel
-from kafka08.errors import KafkaError
-from kafka08.kernel.types import MAX_MAGIC, NO_TIMESTAMP
+from kafka08.errors import KafkaError, UnsupportedForMessageFormat
+from kafka08.format.v2 import V2, packed
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, MAX_MAGIC, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.conversion import Converter
+from kafka08.protocol.record_batches import as_messages, compress
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Lock
 from kafka08.runtime.threads import THREADS
@@ -28,7 +30,17 @@ Times = Sequence[int] | int
 """A timestamp in ms for each record, or that of all."""
 
 
-def refuse(key: object, value: object, callback: object = None, timestamp: int = 0) -> None:
+RECORDS: Final = V2.magic
+RECORD_BYTES: Final = (EMPTY_ENTRY_BYTES, EMPTY_ENTRY_BYTES + TIMESTAMP_BYTES, 21)
+"""By magic: what a record takes beside its key and value; of a batch about. Source:
+DefaultRecord.MAX_RECORD_OVERHEAD."""
+FIRST_RECORD_BYTES: Final = (*RECORD_BYTES[:RECORDS], V2.head_bytes + 36)
+"""The same for the first record, with the head of its batch; at most."""
+
+
+def refuse(
+    key: object, value: object, callback: object = None, timestamp: int = 0, headers: object = None
+) -> None:
     """`append` of a batch that is closed."""
 
 
@@ -38,7 +50,7 @@ class RecordBatch:
 
     append       adds a record, see kernel.SetBuilder; returns its future, or None without room
     builder      its set while it is open; None when it is closed
-    magic        format of its messages: 1 with timestamps, 0 without
+    magic        format of its messages: 2 for one batch of records, 1 with timestamps, 0 without
     reserved     bytes of buffer.memory that it reserves until it is completed
     created      when it was created (monotonic seconds)
     attempts     failed attempts so far; the next one is not before `retry_at`
@@ -142,21 +154,45 @@ class RecordBatch:
         return batch
 
     def message_set(self, magic: int = MAX_MAGIC) -> Buffer:
-        """The set for a broker that takes messages up to `magic`; any thread, once the batch is
-        closed. The first call compresses it. A batch that was filled for a later broker loses its
-        timestamps."""
+        """The set for a broker that takes messages up to `magic`, or of magic 2 alone; any thread,
+        once the batch is closed. The first call compresses it. A batch that was filled for another
+        broker is converted. UnsupportedForMessageFormat if it has what the older format lacks."""
         assert not self.is_open, "an open batch is not sent"
         with self._lock:
             assert self._data is not None, "a batch that is done has no set"
             if magic < self.magic:
-                self._drop_timestamps(self._data)
+                self._convert_down(self._data, magic)
+            elif magic == RECORDS > self.magic:
+                self._convert_up(self._data)
             return self._packed(self._data)
 
-    def _drop_timestamps(self, data: Buffer) -> None:
-        """Convert its set, packed or not, to magic 0; the caller holds the lock."""
-        self._data = b"".join(Converter(0).convert(data))
-        self.magic = 0
-        self._timestamps = NO_TIMESTAMP
+    def _convert_down(self, data: Buffer, magic: int) -> None:
+        """Convert its set, packed or not; the caller holds the lock."""
+        if self.magic == RECORDS:
+            if self.codec == compression.ZSTD:
+                raise UnsupportedForMessageFormat(f"{self.tp}: its leader does not take zstd")
+            try:
+                data = as_messages(data, magic, drops_headers=False)
+            except ValueError as error:
+                raise UnsupportedForMessageFormat(f"{self.tp}: {error}") from error
+        else:
+            data = b"".join(Converter(magic).convert(data))
+        self._data = data
+        self.magic = magic
+        if not magic:
+            self._timestamps = NO_TIMESTAMP
+
+    def _convert_up(self, data: Buffer) -> None:
+        """Make its set one batch of records, not packed; the caller holds the lock."""
+        now_ms = self.runtime.time_ms()
+        messages = list(message_set.decode(data))
+        times = [now_ms if one.timestamp < 0 else one.timestamp for one in messages]
+        self._data = kernel.build_from_lists(
+            [one.key for one in messages],
+            [one.value for one in messages],
+            *(0, len(messages), RECORDS, times),
+        )
+        self.magic, self._timestamps, self._is_packed = RECORDS, times, False
 
     def pack(self) -> None:
         """Compress, if configured, in the thread that fills the batch instead of the sender's. The
@@ -169,8 +205,14 @@ class RecordBatch:
         """The set to send; the caller holds the lock."""
         if self.codec != compression.NONE and not self._is_packed:
             times = self._timestamps
-            newest_ms = times if isinstance(times, int) else max(times)
-            self._data = message_set.pack(data, self.codec, self.count - 1, self.magic, newest_ms)
+            if self.magic == RECORDS:
+                records = compress(self.codec, memoryview(data)[V2.head_bytes :])
+                self._data = packed(data, self.codec, records, kernel.crc32c)
+            else:
+                newest_ms = times if isinstance(times, int) else max(times)
+                self._data = message_set.pack(
+                    data, self.codec, self.count - 1, self.magic, newest_ms
+                )
             self._is_packed = True
             return self._data
         return data
@@ -184,7 +226,8 @@ class RecordBatch:
         topic, partition = self.tp
         return [
             ProducerRecord(
-                topic, m.value, m.key, partition, None if m.timestamp < 0 else m.timestamp
+                *(topic, m.value, m.key, partition, None if m.timestamp < 0 else m.timestamp),
+                headers=m.headers or None,
             )
             for m in message_set.decode(data)
         ]

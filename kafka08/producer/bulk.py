@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from kafka08 import kernel
 from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed, RecordTooLarge
-from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP
 from kafka08.producer.accumulator import RecordAccumulator
-from kafka08.producer.batch import RecordBatch, Times
+from kafka08.producer.batch import RECORD_BYTES, RecordBatch, Times
 from kafka08.producer.future import Stretch
 from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.topic_route import TopicRoute
@@ -94,8 +94,7 @@ class Bulk:
         while start < len(places):
             queue = next(queues)
             magic = queue.magic
-            empty_bytes = EMPTY_ENTRY_BYTES + TIMESTAMP_BYTES * magic
-            end, size = cut(start, self._batch_bytes, empty_bytes)
+            end, size = cut(start, self._batch_bytes, RECORD_BYTES[magic])
             batch = self._send(queue, start, end, magic, size, send)
             self.stretches.append(Stretch(batch, 0, places[start:end]))
             start = end

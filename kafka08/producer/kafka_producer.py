@@ -4,9 +4,9 @@
         future = producer.send(ProducerRecord("pages", b"hello", key=b"front"))
         print(future.result(timeout=10).offset)
 
-Each connection asks its broker which versions it serves. Brokers from 0.10.0 on get messages with
-timestamps, older ones the bytes of 0.8. Source: org.apache.kafka.clients.producer.KafkaProducer
-0.8.2.2; timestamps as in 0.10.2.2.
+Each connection asks its broker which versions it serves. Brokers from 0.11 on get record batches,
+with timestamps and headers, those from 0.10.0 on messages with timestamps, older ones the bytes of
+0.8. Source: org.apache.kafka.clients.producer.KafkaProducer 0.8.2.2; timestamps as in 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -28,11 +28,19 @@ from kafka08.errors import (
     ProducerClosed,
     RequestTimeout,
     UnknownTopicOrPartition,
+    UnsupportedForMessageFormat,
 )
-from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
+from kafka08.format.v2 import encoded_headers
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP
 from kafka08.lifecycle import Closeable, warn_unclosed
 from kafka08.producer.accumulator import RecordAccumulator
-from kafka08.producer.batch import Callback, RecordBatch, first_late
+from kafka08.producer.batch import (
+    FIRST_RECORD_BYTES,
+    RECORDS,
+    Callback,
+    RecordBatch,
+    first_late,
+)
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
@@ -309,11 +317,11 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         if not isinstance(record, tuple) or len(record) != RECORD_FIELDS:
             raise TypeError(
                 f"send takes a ProducerRecord, not {record!r}: "
-                "send(ProducerRecord(topic, value, key, partition, timestamp))"
+                "send(ProducerRecord(topic, value, key, partition, timestamp, headers))"
             )
         record = self._interceptors.on_send(record)
         callback = self._interceptors.around(callback)
-        topic, value, key, _, timestamp = record
+        topic, value, key, _, timestamp, headers = record
         value_bytes = serialized(self._value_serializer, topic, value)
         key_bytes = serialized(self._key_serializer, topic, key)
         try:
@@ -329,7 +337,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             return failed(TopicPartition(topic, partition), error, callback)
         if timestamp is None:
             timestamp = NO_TIMESTAMP
-        return self._append(queue, key_bytes, value_bytes, callback, timestamp)
+        encoded = encoded_headers(headers) if headers else None
+        return self._append(queue, key_bytes, value_bytes, callback, timestamp, encoded)
 
     def _queue_for(
         self,
@@ -338,7 +347,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         key_bytes: bytes | None,
         value_bytes: bytes | None,
     ) -> PartitionQueue:
-        topic, value, key, partition, _ = record
+        topic, value, key, partition, *_ = record
         if partition is None and self._partitioner is not None:
             partition = self._partitioner(
                 topic, key, key_bytes, value, value_bytes, route.partitions
@@ -361,17 +370,23 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         value: Buffer | None,
         callback: Callback | None,
         timestamp: int,
+        headers: bytes | None = None,
     ) -> RecordFuture:
         """Append to a new batch, after waiting for memory if needed."""
         key = key if key is None or type(key) is bytes else as_bytes(key)
         value = value if value is None or type(value) is bytes else as_bytes(value)
-        size = EMPTY_ENTRY_BYTES + len(key or b"") + len(value or b"")
-        stored_size = size + TIMESTAMP_BYTES * queue.magic
+        size = EMPTY_ENTRY_BYTES + len(key or b"") + len(value or b"") + len(headers or b"")
+        if headers is not None and queue.magic < RECORDS:
+            error = UnsupportedForMessageFormat(
+                f"{queue.tp}: its leader stores no headers: they came with 0.11"
+            )
+            return failed(queue.tp, error, callback)
+        stored_size = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[queue.magic]
         if stored_size > self._record_bytes_max:
             return failed(queue.tp, too_large(stored_size, self._record_bytes_max), callback)
         try:
             return self._accumulator.append(
-                queue, key, value, size, callback, timestamp, self._memory_block_s()
+                *(queue, key, value, size, callback, timestamp, self._memory_block_s(), headers)
             )
         except BufferExhausted as error:
             return failed(queue.tp, error, callback)

@@ -56,7 +56,7 @@ class KafkaProducerConfig(SecureClientConfig):
     linger_ms: int = key(0, low=0, high=LONG_MAX, doc="How long a batch may wait to become full.")
     buffer_memory: int = key(32 << 20, low=0, high=LONG_MAX, doc="Memory of all batches together.")
     compression_type: str = key(
-        "none", choices=tuple(compression.CODECS.values()), doc="Codec of all batches."
+        "none", choices=tuple(compression.CLIENT_CODECS.values()), doc="Codec of all batches."
     )
     max_request_size: int = key(
         1 << 20, low=0, doc="Largest record, and about the largest request."
@@ -142,7 +142,8 @@ class KafkaProducerConfig(SecureClientConfig):
 
     @property
     def codec(self) -> int:
-        return compression.by_name(self.compression_type)
+        codecs = {name: codec for codec, name in compression.CLIENT_CODECS.items()}
+        return codecs[self.compression_type]
 
     @property
     def memory_block_s(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kafka08 import kernel
@@ -30,6 +31,7 @@ class ProducerRecord(NamedTuple):
     partition  its partition; None: the partitioner chooses
     timestamp  when it happened, in ms since 1970; None: when it is sent. Brokers before 0.10.0
                store none. ValueError if it is negative
+    headers    pairs of a name and bytes or None, for brokers from 0.11 on
     """
 
     topic: str
@@ -37,6 +39,7 @@ class ProducerRecord(NamedTuple):
     key: Any = None
     partition: int | None = None
     timestamp: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
 
 
 kernel.set_constructor(KeyedMessage, kernel.new_keyed_message)

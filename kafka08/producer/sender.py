@@ -30,6 +30,7 @@ from kafka08.errors import (
     ProducerClosed,
     ProtocolError,
     RequestTimeout,
+    UnsupportedForMessageFormat,
     UnsupportedVersion,
     error_of,
 )
@@ -38,14 +39,22 @@ from kafka08.lifecycle import ProcessBound
 from kafka08.listing import some_of
 from kafka08.network.session import InFlightRequest
 from kafka08.producer.accumulator import RecordAccumulator
-from kafka08.producer.batch import RecordBatch
+from kafka08.producer.batch import RECORDS, RecordBatch
 from kafka08.producer.broker_channel import ClientResponse
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender_metrics import SenderMetrics
+from kafka08.protocol import compression
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka08.protocol.produce import MAGIC_1_VERSION, ProduceRequest, ProduceResponse
+from kafka08.protocol.produce import (
+    MAGIC_1_VERSION,
+    MAGIC_2_VERSION,
+    TEXT_VERSION,
+    ZSTD_VERSION,
+    ProduceRequest,
+    ProduceResponse,
+)
 from kafka08.protocol.types import Buffer
 from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Task
@@ -100,6 +109,9 @@ def produce_form(versions: VersionRanges) -> ProduceForm:
     """The form for a broker that serves `versions`."""
     takes_wrappers = not versions.serves_beyond(ProduceRequest, MAGIC_1_VERSION)
     try:
+        version = versions.highest(ProduceRequest, 0, TEXT_VERSION)
+        if version >= MAGIC_2_VERSION:
+            return ProduceForm(version, RECORDS, False, None)
         return ProduceForm(*produce_version(versions), takes_wrappers, None)
     except UnsupportedVersion as error:
         return ProduceForm(0, 0, takes_wrappers, error)
@@ -259,7 +271,9 @@ class Sender(ProcessBound):
                 self._failed(parts, form.unsupported)
             return has_more
         # Outside the lock: a batch that nobody has compressed yet is compressed here.
-        sets = [[part.message_set(form.magic) for part in parts] for parts in drained]
+        drained, sets = self._sets_of(drained, form)
+        if not drained:
+            return has_more
         batches: Batches = {parts[0].tp: parts for parts in drained}
         request = produce_request(
             dict(zip(batches, map(joined, sets), strict=True)),
@@ -282,6 +296,23 @@ class Sender(ProcessBound):
             for parts in drained:
                 self._failed(parts, error)
         return has_more
+
+    def _sets_of(
+        self, drained: list[list[RecordBatch]], form: ProduceForm
+    ) -> tuple[list[list[RecordBatch]], list[list[Buffer]]]:
+        """The batches that this broker takes, and their sets; the others fail."""
+        taken, sets = [], []
+        for parts in drained:
+            try:
+                if parts[0].codec == compression.ZSTD and form.version < ZSTD_VERSION:
+                    raise UnsupportedForMessageFormat(
+                        f"{parts[0].tp}: its leader does not take zstd: brokers from 2.1 on do"
+                    )
+                sets.append([part.message_set(form.magic) for part in parts])
+                taken.append(parts)
+            except UnsupportedForMessageFormat as error:
+                self._failed(parts, error)
+        return taken, sets
 
     def _ask_for_metadata(self, now: float) -> float:
         """Request metadata if it is due; returns seconds until it will be."""

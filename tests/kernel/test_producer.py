@@ -39,7 +39,7 @@ def named(name: str, fields: tuple[str, ...]) -> Any:
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
-        ("new_producer_record", ("topic", "value", "key", "partition", "timestamp")),
+        ("new_producer_record", ("topic", "value", "key", "partition", "timestamp", "headers")),
         ("new_keyed_message", ("topic", "message", "key", "partition_key")),
     ],
 )
@@ -55,7 +55,7 @@ def test_messages_are_named_tuples(
     if by_class:
         kernel.set_constructor(cls, new)
         make = cls
-    everything = ("t", b"v", b"k", 3, 4)[: len(fields)]
+    everything = ("t", b"v", b"k", 3, 4, ())[: len(fields)]
     for values in (everything[:2], everything[:3], everything):
         expected = plain(*values)
         for made in (make(*values), make(**dict(zip(fields, values, strict=False)))):
@@ -127,7 +127,7 @@ class Routing:
         return note
 
     def owner_of(self, *record: Any) -> Any:
-        return self.send(record).owner
+        return self.send((*record, None)).owner
 
 
 def test_partition_key_and_turn_choose_the_queue(kernel: ModuleType) -> None:
@@ -144,21 +144,23 @@ def test_partition_key_and_turn_choose_the_queue(kernel: ModuleType) -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        ("u", b"v", None, None, None),
-        ("t", b"v", "text", None, None),
-        ("t", b"v", bytearray(b"k"), None, None),
-        ("t", b"v", None, 3, None),
-        ("t", b"v", None, -1, None),
-        ("t", b"v", None, True, None),
-        ("t", b"v", None, 1 << 70, None),
+        ("u", b"v", None, None, None, None),
+        ("t", b"v", "text", None, None, None),
+        ("t", b"v", bytearray(b"k"), None, None, None),
+        ("t", b"v", None, 3, None, None),
+        ("t", b"v", None, -1, None, None),
+        ("t", b"v", None, True, None, None),
+        ("t", b"v", None, 1 << 70, None, None),
         ("t", b"v"),
-        ["t", b"v", None, None, None],
+        ["t", b"v", None, None, None, None],
+        ("t", b"v", None, None, None),
+        ("t", b"v", None, None, None, [("h", b"")]),
         None,
     ],
 )
 def test_what_needs_python_is_left(kernel: ModuleType, record: Any) -> None:
-    """A new topic, a key of another type, a partition that does not exist, and other objects go to
-    `otherwise`, whose result is returned; nothing was appended."""
+    """A new topic, a key of another type, a partition that does not exist, headers, and what is no
+    record go to `otherwise`, whose result is returned; nothing was appended."""
     routing = Routing(kernel)
     callback = object()
     assert routing.send(record, callback) == CALLED
@@ -170,7 +172,7 @@ def test_partitions_with_gaps_are_left(kernel: ModuleType) -> None:
     """Where queue n may not be that of partition n, only records without a partition are
     appended."""
     routing = Routing(kernel, is_numbered=False)
-    assert routing.send(("t", b"v", None, 1, None)) == CALLED
+    assert routing.send(("t", b"v", None, 1, None, None)) == CALLED
     assert routing.owner_of("t", b"v", None, None, None) == 2
 
 
@@ -180,7 +182,7 @@ def test_a_set_without_room_is_left(kernel: ModuleType) -> None:
     routing.builders[1].finish()
     routing.queues[2].builder = None
     for n, timestamp in ((0, None), (1, 5), (2, None)):
-        assert routing.send(("t", b"large" * 9, b"k", n, timestamp), CALLED) == CALLED
+        assert routing.send(("t", b"large" * 9, b"k", n, timestamp, None), CALLED) == CALLED
     fields = (b"k", b"large" * 9, CALLED)
     assert routing.left == [
         ("without room", queue, *fields, timestamp)
@@ -192,12 +194,12 @@ def test_times_and_callbacks_are_appended(kernel: ModuleType) -> None:
     """A record's timestamp, else the clock's; its callback at its index. A timestamp before 1970
     is refused. A value that is no bytes, bytearray or None is left to the caller."""
     routing = Routing(kernel, magic=1)
-    routing.send(("t", b"a", None, 0, 5))
-    routing.send(("t", b"b", None, 0, None), CALLED)
+    routing.send(("t", b"a", None, 0, 5, None))
+    routing.send(("t", b"b", None, 0, None, None), CALLED)
     with pytest.raises(ValueError, match="before 1970"):
-        routing.send(("t", b"", None, 0, -2))
+        routing.send(("t", b"", None, 0, -2, None))
     for value in ("text", memoryview(b"v")):
-        for record in (("t", value, None, 0, 1), ("t", b"v", value, 0, 1)):
+        for record in (("t", value, None, 0, 1, None), ("t", b"v", value, 0, 1, None)):
             assert routing.send(record, CALLED) == CALLED
             assert routing.left.pop()[1:] == (record, CALLED)
     assert routing.builders[0].callbacks == [None, CALLED]

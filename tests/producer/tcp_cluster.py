@@ -24,13 +24,14 @@ from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import ProducePartition, ProducePartitionResponse, ProduceRequest
-from kafka08.protocol.served import SERVED, UnknownApi, api_versions
+from kafka08.protocol.served import SERVED, Served, UnknownApi, api_versions
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import FakeCluster
 from tests.network.scripted import Hangup
 
 PAUSE_S_MAX = 30
+OF_0_11 = Served(Level.V0_11_0)
 
 
 class TcpCluster(FakeCluster, Closeable):
@@ -48,7 +49,7 @@ class TcpCluster(FakeCluster, Closeable):
         self.unborn = 0
         """The number of next connections that a proxy closes at once, as while a broker starts."""
         self.is_later = False
-        """Brokers of 0.10.2 say that they serve Produce 3, as those from 0.11 on do."""
+        """Brokers are of 0.11, and take one batch of records in each set."""
         self.log_append_time_ms = -1
         """The time that brokers of 0.10.2 set in messages."""
         self.cuts: deque[int] = deque()
@@ -154,7 +155,7 @@ class TcpCluster(FakeCluster, Closeable):
                     self._handle(broker, sock, payload)
 
     def _handle(self, broker: int, sock: socket.socket, payload: bytearray) -> None:
-        served = SERVED[self.levels[broker]]
+        served = OF_0_11 if self.is_later else SERVED[self.levels[broker]]
         try:
             header, request = codec.decode_request(payload, served)
         except UnknownApi:
@@ -170,7 +171,6 @@ class TcpCluster(FakeCluster, Closeable):
             response: Response | None
             if isinstance(request, ApiVersionsRequest):
                 response = api_versions(served, request.version)
-                response.apis[0].max_version += self.is_later
             elif isinstance(request, ListGroupsRequest):
                 response = ListGroupsResponse(NO_ERROR, [])
             else:

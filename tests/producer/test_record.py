@@ -19,8 +19,9 @@ def test_a_record_is_a_named_tuple() -> None:
     for record in (ProducerRecord("t", b"v", partition=1), KeyedMessage("t", b"v", b"k")):
         assert (type(record), record) == (type(pickle.loads(pickle.dumps(record))), record)
         assert record._replace(topic="u") == ("u", *record[1:])
-    assert "ProducerRecord(topic='t', value=b'v', key=None, partition=1, timestamp=7)" == repr(
-        ProducerRecord("t", b"v", partition=1, timestamp=7)
+    assert (
+        "ProducerRecord(topic='t', value=b'v', key=None, partition=1, timestamp=7, headers=None)"
+        == repr(ProducerRecord("t", b"v", partition=1, timestamp=7))
     )
     names = list(inspect.signature(KeyedMessage).parameters)
     assert ["topic", "message", "key", "partition_key"] == names
@@ -30,4 +31,8 @@ def test_a_subclass_of_a_record_has_attributes() -> None:
     """Its instances are its own."""
     traced = Traced("t", key=b"k")
     traced.span = 7
-    assert (Traced, ("t", None, b"k", None, None), 7) == (type(traced), tuple(traced), traced.span)
+    assert (Traced, ("t", None, b"k", None, None, None), 7) == (
+        type(traced),
+        tuple(traced),
+        traced.span,
+    )

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
-from kafka08.errors import FailedToSend
+from kafka08.errors import FailedToSend, UnsupportedForMessageFormat
+from kafka08.format import batches
+from kafka08.format.v2 import encoded_headers
 from kafka08.levels import Level
 from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
+from kafka08.producer.batch import RecordBatch
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.produce import ProduceRequest
 from tests.producer.producers import SECONDS, T0, U0, Interceptor, config_on, values
@@ -154,7 +157,7 @@ def test_columns_have_their_timestamps(cluster: TcpCluster) -> None:
 
 
 @pytest.mark.parametrize("is_later", [False, True])
-def test_a_later_broker_gets_one_wrapper_at_a_time(cluster: TcpCluster, is_later: bool) -> None:
+def test_a_later_broker_gets_one_batch_at_a_time(cluster: TcpCluster, is_later: bool) -> None:
     """A broker of 0.10 takes several compressed batches in a set and packs them again. Later ones
     refuse such a set, and later batches would overtake it."""
     cluster.is_later = is_later
@@ -164,8 +167,107 @@ def test_a_later_broker_gets_one_wrapper_at_a_time(cluster: TcpCluster, is_later
         futures = [producer.send(ProducerRecord("u", b"%d" % n)) for n in range(200)]
         cluster.resume(2)
         assert [future.result(SECONDS).offset for future in futures] == list(range(200))
-    most = max(len(list(kernel.entries(d))) for r in cluster.produced() for d in sets(r))
+    most = max(len(list(batches(d))) for r in cluster.produced() for d in sets(r))
     assert (most > 1) is not is_later
+
+
+# ------------------------------------------------------------------------------ brokers of 0.11
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_broker_of_0_11_gets_record_batches(cluster: TcpCluster, codec: str) -> None:
+    """Produce 3, whatever the call: with timestamps, and headers of the records that have some."""
+    cluster.is_later = True
+    headers = [("a", b"1"), ("ü", None), ("a", b"")]
+    told: list[RecordMetadata | None] = []
+    with producer_on(cluster, compression_type=codec, linger_ms=1_000_000) as producer:
+        futures = [
+            producer.send(
+                ProducerRecord(
+                    "u", b"%d" % n, timestamp=MOMENT + n, headers=headers if n else None
+                ),
+                lambda m, _: told.append(m),
+            )
+            for n in range(3)
+        ]
+        many = producer.send_many("u", [b"3", None], [b"k", None], timestamps=[MOMENT, None])
+        producer.flush(SECONDS)
+        assert told == [future.result(SECONDS) for future in futures]
+        assert [one.timestamp for one in told if one] == [MOMENT, MOMENT + 1, MOMENT + 2]
+        many.result(SECONDS)
+    assert {request.version for request in cluster.produced()} == {3}
+    data = b"".join(data for request in cluster.produced() for data in sets(request))
+    assert {batch.magic for batch in batches(data)} == {2}
+    assert set(cluster.codecs) == {CODECS.index(codec)}
+    found = list(message_set.decode(data))
+    assert [(m.key, m.value) for m in found[3:]] == [(b"k", b"3"), (None, None)]
+    assert [m.headers for m in found] == [(), tuple(headers), tuple(headers), (), ()]
+
+
+def test_columns_become_record_batches(cluster: TcpCluster) -> None:
+    """send_columns builds them of Arrow's buffers."""
+    pyarrow = pytest.importorskip("pyarrow")
+    cluster.is_later = True
+    columns = {"key": [b"a", None], "value": [None, b"2"], "timestamp": [MOMENT, MOMENT + 1]}
+    with producer_on(cluster) as producer:
+        producer.send_columns("u", pyarrow.record_batch(columns)).result(SECONDS)
+    [data] = [data for request in cluster.produced() for data in sets(request)]
+    found = [(m.key, m.value, m.timestamp) for m in message_set.decode(data)]
+    assert found == [(b"a", None, MOMENT), (None, b"2", MOMENT + 1)]
+
+
+def test_headers_need_a_broker_that_stores_them(cluster: TcpCluster) -> None:
+    """To one before 0.11 they would be lost without a word; the record fails. What is no header is
+    an error of the call."""
+    with producer_on(cluster) as producer:
+        producer.partitions_for("u")
+        future = producer.send(ProducerRecord("u", b"a", headers=[("h", b"1")]))
+        with pytest.raises(UnsupportedForMessageFormat, match="no headers"):
+            future.result(SECONDS)
+        wrong: Any = [("h", "text")]
+        with pytest.raises(TypeError, match="a header is text"):
+            producer.send(ProducerRecord("u", b"a", headers=wrong))
+        producer.send(ProducerRecord("u", b"b", headers=[])).result(SECONDS)
+    assert values(cluster, U0) == [b"b"]
+
+
+def test_zstd_needs_a_broker_that_has_it(cluster: TcpCluster) -> None:
+    """A record that the leader cannot take fails; it is not sent in another codec."""
+    for is_later in (False, True):
+        cluster.is_later = is_later
+        with producer_on(cluster, compression_type="zstd") as producer:
+            future = producer.send(ProducerRecord("u", b"a"))
+            with pytest.raises(UnsupportedForMessageFormat, match="zstd"):
+                future.result(SECONDS)
+    assert cluster.produced() == []
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_batch_is_converted_for_another_leader(codec: str) -> None:
+    """One that was filled for a broker of 0.11 goes to an older one, and the reverse. One with
+    headers cannot be stored there."""
+    number = CODECS.index(codec)
+    for magic, to, times in ((2, 1, 5), (2, 0, 5), (0, 2, None), (1, 2, 5), (1, 0, 5)):
+        data = kernel.build_from_lists(None, [b"a", b"b"], 0, 2, magic, times)
+        stamps = -1 if times is None else times
+        batch = RecordBatch(
+            *(U0, number, 1000, 0.0), magic=magic, data=data, count=2, timestamps=stamps
+        )
+        batch.pack()
+        sent = bytes(batch.message_set(to))
+        assert {one.magic for one in batches(sent)} == {to}
+        found = list(message_set.decode(sent))
+        assert [m.value for m in found] == [b"a", b"b"]
+        assert (
+            {m.timestamp for m in found} == {-1}
+            if to == 0
+            else min(m.timestamp for m in found) >= 5
+        )
+    builder = kernel.SetBuilder(1000, None, kernel.MessageRef, 2)
+    builder.append(None, b"a", None, 5, encoded_headers([("h", b"1")]))
+    batch = RecordBatch(U0, number, 1000, 0.0, magic=2, data=builder.finish(), count=1)
+    with pytest.raises(UnsupportedForMessageFormat, match="no headers"):
+        batch.message_set(1)
 
 
 def test_unsent_records_keep_their_timestamps(cluster: TcpCluster) -> None:
