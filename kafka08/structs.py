@@ -63,10 +63,18 @@ def host_port(host: object, port: object) -> str:
     return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
 
 
+def split_host_port(text: str) -> tuple[str, str | None]:
+    """Host and port of HOST:PORT, as text; None for no port. An IPv6 address is in brackets, which
+    are left out: without them the host is empty, or the port has a colon."""
+    found = _HOST_PORT.fullmatch(text)
+    return ("", None) if found is None else (found[1] or found[2] or "", found[3])
+
+
 NOT_REGISTERED: Final = "not registered"
 """Tables show this as the address of a broker without a registration in ZooKeeper."""
 
 _ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")
+_HOST_PORT: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::(.*))?")
 _PORT_MAX: Final = 65_535
 
 

@@ -63,10 +63,10 @@ def loopback_address(
     if value is None:
         return None
     from kafka08.runtime.sockets import is_loopback
+    from kafka08.structs import split_host_port
 
-    host, _, port = value.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not port.isdecimal() or int(port) > PORT_MAX or not is_loopback(host):
+    host, port = split_host_port(value)
+    if not port or not port.isdecimal() or int(port) > PORT_MAX or not is_loopback(host):
         raise click.BadParameter(
             f"{value!r} is not host:port of this machine alone, such as 127.0.0.1:9000", ctx, option
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka08.config import check_host, parse_port
 from kafka08.errors import ConfigError
+from kafka08.structs import split_host_port
 
 
 def parse_bootstrap(text: str, key: str = "bootstrap") -> list[tuple[str, int]]:
@@ -30,12 +31,10 @@ def _parse_address(part: str, key: str) -> tuple[str, int]:
         raise ConfigError(
             f"{key}: {part!r}: separate addresses by commas, as in host:port,host:port"
         )
-    host, colon, port = part.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
+    host, port = split_host_port(part)
+    if port is not None and ":" in port:
         raise ConfigError(f"{key}: {part!r}: put an IPv6 address in brackets, as [::1]:9092")
-    if not colon or not host:
+    if port is None or not host:
         raise ConfigError(f"{key}: {part!r} is not of the form host:port")
     check_host(host, key)
     return host, parse_port(port, f"{key}: {part!r}")

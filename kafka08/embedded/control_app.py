@@ -26,12 +26,13 @@ from typing import Any, Final
 from kafka08.embedded.cluster_control import VERBS, ClusterControl, Verb
 from kafka08.embedded.own_files import open_own
 from kafka08.errors import ConfigError, KafkaError
+from kafka08.structs import split_host_port
 
 logger = logging.getLogger(__name__)
 
 TOKEN_FILE: Final = "control-token"
 BODY_BYTES_MAX: Final = 64 * 1024
-HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SCHEMAS: Final[Mapping[type, str]] = {
     int: "integer",
     float: "number",
@@ -87,8 +88,7 @@ class ControlApp:
 
     def _refusal(self, environ: Mapping[str, Any]) -> tuple[HTTPStatus, Any] | None:
         host = environ.get("HTTP_HOST", "")
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if name.lower() not in HOSTS:
+        if split_host_port(host)[0].lower() not in HOSTS:
             return HTTPStatus.MISDIRECTED_REQUEST, _error(f"not the host of this server: {host!r}")
         if "HTTP_ORIGIN" in environ:
             return HTTPStatus.FORBIDDEN, _error("pages of browsers must not control a cluster")

@@ -27,6 +27,7 @@ from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import RequestHeader
 from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Request
+from kafka08.structs import split_host_port
 from kafka08.topic_name import fault_of
 
 TIME_MS_MAX: Final = 600_000
@@ -41,7 +42,8 @@ ALIASES: Final = {
 """Names of APIs in other releases of Kafka."""
 WITH_ADDRESSES: Final = frozenset({"Metadata", "ConsumerMetadata"})
 """APIs whose responses have the addresses of brokers."""
-ADDRESS: Final = re.compile(r"(.{1,255}):([0-9]{1,5})")
+PORT: Final = re.compile("[0-9]{1,5}")
+HOST_CHARACTERS_MAX: Final = 255
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,10 +236,11 @@ def _addresses(name: str, value: Any) -> dict[int, str]:
 
 def split_address(name: str, value: Any) -> tuple[str, int]:
     """Host and port of "host:port". ConfigError."""
-    parts = ADDRESS.fullmatch(value) if isinstance(value, str) else None
-    if parts is None or not 0 < int(parts[2]) < 1 << 16:
+    host, port = split_host_port(value) if isinstance(value, str) else ("", None)
+    number = int(port) if port and PORT.fullmatch(port) else 0
+    if not 0 < len(host) <= HOST_CHARACTERS_MAX or not 0 < number < 1 << 16:
         raise ConfigError(f"{name}: {value!r:.300} is not host:port")
-    return parts[1], int(parts[2])
+    return host, number
 
 
 CHECKS: Final[dict[str, Check]] = {

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from kafka08.structs import split_host_port
+
 COOKIE: Final = "kafka08_console"
 COOKIES_MAX: Final = 100
 """Those that are looked at. Browsers have a limit of 50 to 180 for a host."""
@@ -88,7 +90,7 @@ class Guard:
         return self.token is not None and same(token, self.token)
 
     def _knows(self, host: str) -> bool:
-        name = name_of(host)
+        name = split_host_port(host)[0].lower()
         return name == "localhost" or name in self.names or is_address(name)
 
     def _has_token(self, headers: Mapping[str, str]) -> bool:
@@ -117,13 +119,6 @@ class Guard:
                 "The console was restarted: reload the page, then repeat.",
             )
         return None
-
-
-def name_of(host: str) -> str:
-    """The name in a Host header, in lower case, without the port and the brackets of IPv6."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
 
 
 def is_address(name: str) -> bool:

@@ -44,10 +44,3 @@ def yielding(items: Iterable[T], runtime: BrokerRuntime) -> Iterator[T]:
 
 InTurns = Callable[[Iterable[Any]], Iterator[Any]]
 """`yielding` of a runtime, for code that does not know it; `iter` where nothing waits."""
-
-
-def yielding_batches_if_many(items: Sequence[T], runtime: BrokerRuntime) -> Iterator[Sequence[T]]:
-    """`yielding_batches` for more than PARTITIONS_AT_ONCE items; fewer are one batch.
-    Then it never switches, so requests for fewer partitions need no greenlet."""
-    size = PARTITIONS_PER_BATCH if len(items) > PARTITIONS_AT_ONCE else PARTITIONS_AT_ONCE
-    return yielding_batches(items, runtime, size)

@@ -27,6 +27,7 @@ from kafka08.spark import register
 from kafka08.spark.failures import known_cause, without_frames
 from kafka08.spark.versions import PYSPARK, UNIX_SOCKET, UNIX_SOCKETS
 from kafka08.stop_signals import stop_signals
+from kafka08.structs import split_host_port
 
 logger = logging.getLogger(__name__)
 
@@ -147,9 +148,9 @@ def check_reachable(master: str) -> None:
         return
     problem = ""
     for address in master.removeprefix(STANDALONE).split(","):
-        host, _, port = address.rpartition(":")
+        host, port = split_host_port(address)
         try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+            socket.create_connection((host, int(port or 0)), CONNECT_S).close()
         except (OSError, OverflowError) as error:
             problem = f"{address}: {getattr(error, 'strerror', None) or error}"
         else:

@@ -11,6 +11,7 @@ from typing import Final
 
 from kafka08.config import INT_MAX, check_host, parse_port
 from kafka08.errors import ConfigError
+from kafka08.structs import host_port, split_host_port
 
 ZOOKEEPER_PORT: Final = 2181
 _ADDRESS_IN_CHROOT: Final = re.compile(r",[^,/]+:\d+(/|$)")
@@ -212,11 +213,11 @@ def split_connect(connect: str) -> tuple[str, str]:
 
 def _address(part: str) -> str:
     """`host:port`, with ZooKeeper's own port if there is none; an IPv6 host needs brackets."""
-    host, colon, port = part.rpartition(":")
-    if not colon or part.endswith("]"):
-        host, port = part, str(ZOOKEEPER_PORT)
-    if not host or (":" in host and not (host.startswith("[") and host.endswith("]"))):
+    host, port = split_host_port(part)
+    if not host or (port is not None and ":" in port):
         raise ConfigError(f"zookeeper.connect: {part!r} is not of the form host:port")
-    check_host(host.strip("[]"), "zookeeper.connect")
+    check_host(host, "zookeeper.connect")
+    if port is None:
+        return host_port(host, ZOOKEEPER_PORT)
     parse_port(port, f"zookeeper.connect: {part!r}")
-    return f"{host}:{port}"
+    return host_port(host, port)

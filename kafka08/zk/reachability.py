@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 
+from kafka08.structs import split_host_port
+
 PROBE_S = 1.0
 
 
@@ -28,8 +30,8 @@ def is_refused(hosts: str) -> bool:
 
 
 def _connect(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), PROBE_S).close()
+    host, port = split_host_port(address)
+    socket.create_connection((host, int(port or 0)), PROBE_S).close()
 
 
 def _probe(address: str) -> str:

@@ -35,7 +35,7 @@ def test_addresses_are_replaced() -> None:
     request.version = 1
     changed = with_addresses(encode_response(response, 5, 1), request, {1: "[::1]:9"})
     _, decoded = decode_response(MetadataRequest, changed[4:], 1)
-    assert decoded.brokers == [BrokerEndpoint(0, "a", 1), BrokerEndpoint(1, "[::1]", 9)]
+    assert decoded.brokers == [BrokerEndpoint(0, "a", 1), BrokerEndpoint(1, "::1", 9)]
 
 
 def test_a_coordinators_address_is_replaced() -> None:

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Final
 
 from kafka08.broker.cluster.former_controller import decode_former
-from kafka08.broker.requests.call import ApiHandler, Call, Refuse
+from kafka08.broker.requests.call import ApiHandler, Call, Refuse, host_of
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.fallback import Fallback
 from kafka08.broker.requests.fast_path import API_NUMBER, FastPath
@@ -301,6 +301,6 @@ class Dispatcher:
 
 def ignored(link: RequestConnection, error: UnknownApi | UnservedVersion) -> ResponseFrame:
     """The response to an unsupported request that keeps its connection: none."""
-    cause = caused_by(link.peer.rpartition(":")[0])
+    cause = caused_by(host_of(link))
     logger.error("A request from %s gets no response: %s", link.peer, error, extra=cause)
     return b""
