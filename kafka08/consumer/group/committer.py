@@ -30,7 +30,7 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connection
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
-from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Task
+from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Committer:
         self._on_refused = on_refused
         self._on_done = on_done
         self._on_idle = on_idle
-        self._idle_s = min(idle_s, WAIT_S_MAX)
+        self._idle_s = idle_s
         self._backoff_s = backoff_s
         self._timeout_ms = timeout_ms
         self._runtime = runtime

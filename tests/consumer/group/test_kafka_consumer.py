@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
 
+from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.consumer import KafkaConsumer
 from kafka08.errors import ConfigError, DeserializationFailed, WokenUp
 from kafka08.structs import TopicPartition
@@ -88,6 +90,28 @@ def test_a_subscription_that_found_no_thread_can_be_repeated(scarce: str) -> Non
         consumer.subscribe(["t"])
         for name in ("kafka08-heartbeat-g", "kafka08-metadata-g"):
             assert 1 == runtime.started.count(name)
+
+
+@pytest.mark.parametrize("forever", [inf, 1e30], ids=["infinity", "very long"])
+def test_a_wait_may_be_longer_than_the_system_takes(forever: float) -> None:
+    """Also with times in the configuration that no wait takes: each thread goes on, and close
+    ends them all."""
+    before = threading.active_count()
+    consumer = KafkaConsumer(
+        bootstrap_servers=NOWHERE,
+        group_id="g",
+        auto_commit_interval_ms=INT_MAX,
+        metadata_max_age_ms=LONG_MAX,
+    )
+    consumer.subscribe(["t"])
+    consumer.poll(0.05)
+    names = {thread.name for thread in threading.enumerate()}
+    assert {"kafka08-commit-g", "kafka08-heartbeat-g", "kafka08-metadata-g"} <= names
+    threading.Timer(0.05, consumer.wakeup).start()
+    with pytest.raises(WokenUp):
+        consumer.poll(forever)
+    consumer.close(forever)
+    until(lambda: threading.active_count() <= before)
 
 
 @contextmanager
