@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -32,6 +33,23 @@ if TYPE_CHECKING:
     from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 logger = logging.getLogger(__name__)
+
+
+class ThreadCondition(threading.Condition):
+    """Is not locked any more when a signal handler has raised in a `with` block, or as it begins.
+    Python's own takes the lock in a function of its own: a handler that raises behind that, and
+    before the block, leaves it locked for ever. The lock's methods are in C."""
+
+    __enter__: Any = property(attrgetter("_lock.__enter__"))
+    __exit__: Any = property(attrgetter("_lock.__exit__"))
+
+
+class ThreadEvent(threading.Event):
+    """The same for an event, whose waits and `set` lock a condition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond: threading.Condition = ThreadCondition(threading.Lock())
 
 
 class ThreadRuntime:
@@ -92,10 +110,10 @@ class ThreadRuntime:
 
     def condition(self, lock: Lock | None = None) -> Condition:
         any_lock: Any = lock
-        return threading.Condition(any_lock)
+        return ThreadCondition(any_lock)
 
     def event(self) -> Event:
-        return threading.Event()
+        return ThreadEvent()
 
     def connect(
         self,
