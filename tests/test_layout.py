@@ -128,7 +128,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "consumer.fetching": set(),
     "consumer.group": {"consumer.fetching"},
     "consumer.zookeeper": {"consumer.fetching"},
-    "admin": {"client", "consumer", "observe", "protocol", "zk"},
+    "admin": {"client", "consumer", "network.connection", "observe", "protocol", "zk"},
     "migration": {"admin", "client", "consumer", "observe", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
     "observe": {"client", "protocol", "network.connection", "consumer", "zk"},

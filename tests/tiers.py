@@ -152,6 +152,7 @@ TIERS: Final = (
         12,
         "third",
         (
+            "tests/interop/test_broker_admin_on_jvm.py",
             "tests/interop/test_configurations_on_jvm.py",
             "tests/interop/test_damage_on_jvm.py",
             "tests/interop/test_deleted_directories_on_jvm.py",

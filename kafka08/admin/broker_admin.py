@@ -1,35 +1,44 @@
-"""BrokerAdmin: creates, lists, describes and deletes topics by requests, without ZooKeeper.
+"""BrokerAdmin: the operations of AdminClient by requests, without ZooKeeper, up to Kafka 4.
 
-Brokers from 0.10.1 on (`api.level` 0.10.2 of ours) serve CreateTopics and DeleteTopics; older ones
-only list and describe, without dead replicas. Brokers do not return overrides, or whether a topic
-is being deleted.
+    from        brokers serve
+    0.8         what lists and describes topics: without dead replicas and overrides
+    0.10.1      create_topic, delete_topic
+    0.11        overrides, delete_records
+    1.0         alter_topic, log_dirs
+    1.1         delete_group
+
+Brokers do not say whether a topic is being deleted.
 A refused operation raises AdminError and has changed nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.assignment import check_assignment
 from kafka08.client import PLAINTEXT, Security
-from kafka08.client.cluster import ClusterClient
+from kafka08.client.cluster import ClusterClient, send_at_version
 from kafka08.errors import (
     NO_ERROR,
     AdminError,
     ApiError,
-    NoBrokersAvailable,
     NoSuchTopicOrPartition,
     NotController,
     RequestTimedOut,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
+    UnsupportedVersion,
     check,
+    error_of,
 )
 from kafka08.lifecycle import Closeable
 from kafka08.nearest import did_you_mean
-from kafka08.protocol.api_versions import ApiVersionsRequest
+from kafka08.network.connection import Connection
+from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
+from kafka08.protocol.create_partitions import AddedPartition, CreatePartitionsRequest, GrownTopic
 from kafka08.protocol.create_topics import (
     NO_COUNT,
     CreateTopicsRequest,
@@ -37,18 +46,36 @@ from kafka08.protocol.create_topics import (
     ReplicaAssignment,
     TopicConfigEntry,
 )
+from kafka08.protocol.delete_groups import DeleteGroupsRequest
+from kafka08.protocol.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
+from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedResource
+from kafka08.protocol.describe_log_dirs import DescribeLogDirsRequest, LogDir
+from kafka08.protocol.grouping import by_topic
+from kafka08.protocol.incremental_alter_configs import (
+    DELETE,
+    SET,
+    ChangedResource,
+    ConfigChange,
+    IncrementalAlterConfigsRequest,
+)
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import Broker, host_port
+from kafka08.structs import INTERNAL_TOPICS, Broker, TopicPartition, host_port
 from kafka08.topic_config import override_texts
 from kafka08.topic_name import deletion_fault_of, fault_of
 
-CREATE_TOPICS_KEY: Final = 19
-PROBE_MS: Final = 5000
-"""How long to wait for the list of supported requests: a broker of 0.9 does not respond."""
+METADATA_VERSIONS: Final = 0, 2
+TOPICS_AT_ONCE: Final = 200
+"""In a request for overrides: the response has all keys of each."""
+NON_EMPTY_GROUP: Final = 68
+GROUP_ID_NOT_FOUND: Final = 69
 CONTROLLER_S: Final = 10.0
 """How long a controller is looked for."""
 CONTROLLER_PAUSE_S: Final = 0.5
@@ -74,14 +101,16 @@ class BrokerAdmin(Closeable):
         self._runtime = runtime
         self._timeout_ms = timeout_ms
         self._addresses = ", ".join(host_port(host, port) for host, port in bootstrap)
-        self._probe, self._cluster = (
-            ClusterClient(bootstrap, timeout_ms=longest_ms, security=security, runtime=runtime)
-            for longest_ms in (PROBE_MS, timeout_ms + MARGIN_MS)
+        self._cluster = ClusterClient(
+            bootstrap,
+            timeout_ms=timeout_ms + MARGIN_MS,
+            negotiates=True,
+            accepts_0_8=True,
+            security=security,
+            runtime=runtime,
         )
-        self._serves: bool | None = None
 
     def close(self) -> None:
-        self._probe.close()
         self._cluster.close()
 
     def create_topic(
@@ -100,7 +129,6 @@ class BrokerAdmin(Closeable):
             raise AdminError(fault)
         if assignment is not None:
             check_assignment(assignment)
-        self._require_topic_requests()
         topic = NewTopic(
             name,
             NO_COUNT if assignment is not None else partitions,
@@ -108,8 +136,8 @@ class BrokerAdmin(Closeable):
             [ReplicaAssignment(n, list(replicas)) for n, replicas in (assignment or {}).items()],
             [TopicConfigEntry(*item) for item in override_texts(config or {}).items()],
         )
-        request = CreateTopicsRequest([topic], self._timeout_ms, validate_only=dry_run, version=1)
-        (result,) = self._ask_controller(request).topics
+        request = CreateTopicsRequest([topic], self._timeout_ms, validate_only=dry_run)
+        (result,) = self._ask_controller(request, (1, 2), "to create topics").topics
         try:
             check(result.error_code, name)
         except TopicAlreadyExists:
@@ -123,29 +151,20 @@ class BrokerAdmin(Closeable):
             raise AdminError(f"Topic {name}: {result.message or error}") from None
         if dry_run:
             return {}
-        # Other brokers learn of the topic a moment after the controller's.
-        # All topics: a request by name would create the topic again if it was deleted since.
-        metadata = self._ask_controller(MetadataRequest(None, version=1))
-        return {
-            p.partition: tuple(p.replicas)
-            for topic in metadata.topics
-            if topic.topic == name
-            for p in topic.partitions
-        }
+        return self._replicas(name)
 
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
         """Delete a topic. False if it is not gone in time: it is deleted later, or never by brokers
         without delete.topic.enable=true. AdminError for a missing topic, and for an internal one,
         which brokers would delete. `dry_run`: check only.
         """
-        self._require_topic_requests()
-        self.describe_topics([name])
+        self._described([name])
         if fault := deletion_fault_of(name):
             raise AdminError(fault)
         if dry_run:
             return True
-        response = self._ask_controller(DeleteTopicsRequest([name], self._timeout_ms))
-        (result,) = response.topics
+        request = DeleteTopicsRequest([name], self._timeout_ms)
+        (result,) = self._ask_controller(request, (0, 1), "to delete topics").topics
         try:
             check(result.error_code, name)
         except UnknownTopicOrPartition:
@@ -162,9 +181,26 @@ class BrokerAdmin(Closeable):
         """Ids of the brokers that the controller knows to be alive, ascending."""
         return sorted(broker.broker_id for broker in self._metadata().brokers)
 
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None from brokers before 0.10.1."""
+        found: str | None = self._metadata().cluster_id
+        return found
+
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
-        """The named topics (None: all, sorted) from a broker's metadata, without overrides;
-        AdminError for a missing one. It requests all topics: a request by name may create one."""
+        """The named topics (None: all, sorted), with overrides from 0.11 on; AdminError for a
+        missing one."""
+        topics = self._described(names)
+        overrides = self._overrides([topic.name for topic in topics])
+        if overrides is None:
+            return topics
+        return [replace(topic, config=overrides.get(topic.name, {})) for topic in topics]
+
+    def shows_overrides(self) -> bool:
+        """Whether the brokers say the overrides of topics."""
+        return self._overrides([]) is not None
+
+    def _described(self, names: Sequence[str] | None) -> list[TopicDescription]:
+        """Without overrides. It requests all topics: a request by name may create one."""
         found = {topic.topic: topic for topic in self._metadata().topics}
         for name in names or ():
             if name not in found:
@@ -192,42 +228,189 @@ class BrokerAdmin(Closeable):
         nearest = did_you_mean(name, self.list_topics())
         return NoSuchTopicOrPartition(f"Topic {name} does not exist{nearest}")
 
+    def alter_topic(
+        self,
+        name: str,
+        *,
+        config: Mapping[str, object] | None = None,
+        delete_config: Sequence[str] = (),
+        partitions: int | None = None,
+        assignment: Sequence[Sequence[int]] | None = None,
+        dry_run: bool = False,
+    ) -> dict[int, tuple[int, ...]]:
+        """Change a topic's overrides, add partitions, or both; returns partition → replicas of the
+        added ones, with `dry_run` without replicas. The brokers check everything.
+
+        Before 2.3 brokers replace all overrides at once: a change that another tool makes meanwhile
+        may be undone.
+        """
+        (topic,) = self._described([name])
+        if partitions is not None:
+            self._grow(name, partitions, assignment, dry_run=dry_run)
+        if config or delete_config:
+            self._alter_overrides(name, override_texts(config or {}), delete_config, dry_run)
+        if partitions is None:
+            return {}
+        first = len(topic.partitions)
+        if dry_run:
+            return dict.fromkeys(range(first, partitions), ())
+        return {n: rs for n, rs in self._replicas(name).items() if n >= first}
+
+    def overrides(self, name: str) -> dict[str, str]:
+        """The topic's overrides; AdminError from brokers before 0.11."""
+        found = self._overrides([name])
+        if found is None:
+            raise self._too_old("to describe overrides")
+        return found[name]
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Delete the messages below an offset of each partition, or with HIGH_WATERMARK all that
+        consumers can read; returns the new starts of the logs. Raises the first partition's
+        error."""
+
+        def ask(
+            connection: Connection, of_leader: Mapping[TopicPartition, int]
+        ) -> dict[TopicPartition, int | ApiError]:
+            topics = [
+                DeleteRecordsTopic(topic, [DeleteRecordsPartition(*one) for one in partitions])
+                for topic, partitions in by_topic(of_leader).items()
+            ]
+            request = DeleteRecordsRequest(topics, self._timeout_ms)
+            response: Any = send_at_version(connection, request, (0, 0))
+            return {
+                TopicPartition(topic.topic, p.partition): error_of(p.error_code) or p.low_watermark
+                for topic in response.topics
+                for p in topic.partitions
+            }
+
+        try:
+            return self._cluster.ask_leaders(dict(before), ask)
+        except UnsupportedVersion:
+            raise self._too_old("to delete records") from None
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group without members, with its offsets in Kafka. AdminError if it has some, or
+        does not exist."""
+
+        def ask(connection: Connection) -> None:
+            response: Any = send_at_version(connection, DeleteGroupsRequest([group]), (0, 0))
+            (result,) = response.groups
+            if result.error_code == NON_EMPTY_GROUP:
+                raise AdminError(f"Group {group} has members: stop them first")
+            if result.error_code == GROUP_ID_NOT_FOUND:
+                raise AdminError(f"Group {group} does not exist")
+            check(result.error_code, f"group {group}")
+
+        try:
+            self._cluster.ask_coordinator(group, ask)
+        except UnsupportedVersion:
+            raise self._too_old("to delete groups") from None
+
+    def log_dirs(self) -> dict[int, list[LogDir]]:
+        """Broker id → its log directories, with the sizes of the replicas in them."""
+        found = {}
+        try:
+            for broker in self._cluster.brokers():
+                response: Any = self._cluster.send(broker, DescribeLogDirsRequest(None), (0, 1))
+                found[broker.id] = response.log_dirs
+        except UnsupportedVersion:
+            raise self._too_old("to describe log directories") from None
+        return found
+
+    def _grow(
+        self,
+        name: str,
+        partitions: int,
+        assignment: Sequence[Sequence[int]] | None,
+        *,
+        dry_run: bool,
+    ) -> None:
+        if name in INTERNAL_TOPICS:
+            raise AdminError(f"The number of partitions of {name} cannot be changed.")
+        added = None if assignment is None else [AddedPartition(list(rs)) for rs in assignment]
+        request = CreatePartitionsRequest(
+            [GrownTopic(name, partitions, added)], self._timeout_ms, dry_run
+        )
+        (result,) = self._ask_controller(request, (0, 0), "to add partitions").topics
+        _check_result(f"Topic {name}", result)
+
+    def _alter_overrides(
+        self, name: str, config: Mapping[str, str], dropped: Sequence[str], dry_run: bool
+    ) -> None:
+        changes = [ConfigChange(key, SET, value) for key, value in config.items()]
+        changes += [ConfigChange(key, DELETE, None) for key in dropped]
+        request: Request = IncrementalAlterConfigsRequest(
+            [ChangedResource(TOPIC, name, changes)], dry_run
+        )
+        try:
+            response: Any = self._cluster.ask_any(request, (0, 0))
+        except UnsupportedVersion:
+            kept = {key: v for key, v in self.overrides(name).items() if key not in dropped}
+            entries = [ConfigEntry(*item) for item in {**kept, **config}.items()]
+            request = AlterConfigsRequest([AlteredResource(TOPIC, name, entries)], dry_run)
+            response = self._cluster.ask_any(request, (0, 0))
+        (result,) = response.resources
+        _check_result(f"Topic {name}", result)
+
+    def _overrides(self, names: Sequence[str]) -> dict[str, dict[str, str]] | None:
+        """topic → its overrides; None from brokers before 0.11."""
+        found = {}
+        for first in range(0, max(1, len(names)), TOPICS_AT_ONCE):
+            some = names[first : first + TOPICS_AT_ONCE]
+            request = DescribeConfigsRequest([DescribedResource(TOPIC, n, None) for n in some])
+            try:
+                response: Any = self._cluster.ask_any(request, (0, 1))
+            except UnsupportedVersion:
+                return None
+            for resource in response.resources:
+                _check_result(f"Topic {resource.resource_name}", resource)
+                found[resource.resource_name] = {
+                    config.key: config.value or ""
+                    for config in resource.configs
+                    if not config.is_default
+                }
+        return found
+
+    def _replicas(self, name: str) -> dict[int, tuple[int, ...]]:
+        """Those of a topic that was just changed, by the word of the controller: other brokers
+        learn of it a moment later. All topics are requested: a request by name would create the
+        topic again if it was deleted since."""
+        metadata = self._ask_controller(MetadataRequest(None), (1, 2), "to change topics")
+        return {
+            p.partition: tuple(p.replicas)
+            for topic in metadata.topics
+            if topic.topic == name
+            for p in topic.partitions
+        }
+
     # Requests
 
-    def _require_topic_requests(self) -> None:
-        if not self._serves_topic_requests():
-            raise AdminError(
-                f"The brokers at {self._addresses} are older than 0.10.1 and do not serve requests "
-                "to create or delete topics: give --zookeeper"
-            )
-
-    def _serves_topic_requests(self) -> bool:
-        """Whether the brokers are of 0.10.1 or later. NoBrokersAvailable if none responds."""
-        if self._serves is None:
-            try:
-                response: Any = self._probe.ask_any(ApiVersionsRequest())
-                self._serves = CREATE_TOPICS_KEY in {api.key for api in response.apis}
-            except NoBrokersAvailable:
-                # A broker of 0.8 closes the connection, one of 0.9 does not respond.
-                self._cluster.ask_any(MetadataRequest(None))
-                self._serves = False
-        return self._serves
+    def _too_old(self, what: str) -> AdminError:
+        return AdminError(
+            f"The brokers at {self._addresses} are older than the request {what}: give --zookeeper"
+        )
 
     def _metadata(self) -> Any:
-        """All topics; version 1, with dead replicas and the controller, where it is served."""
-        version = 1 if self._serves_topic_requests() else 0
-        return self._cluster.ask_any(MetadataRequest(None, version=version))
+        """All topics; from 0.10 on with dead replicas and the controller."""
+        return self._cluster.ask_any(MetadataRequest(None), METADATA_VERSIONS)
 
-    def _ask_controller(self, request: Request) -> Any:
-        """The response of the current controller; AdminError if there is none."""
+    def _ask_controller(self, request: Request, versions: tuple[int, int], what: str) -> Any:
+        """The response of the current controller in the highest of these versions that it serves;
+        AdminError if there is none. `what`: the purpose, for brokers that do not serve it."""
         give_up_at = self._runtime.monotonic() + CONTROLLER_S
         while True:
-            metadata = self._metadata()
+            asked = MetadataRequest(None)
+            metadata: Any = self._cluster.ask_any(asked, METADATA_VERSIONS)
+            if asked.version == 0:
+                raise self._too_old(what)  # it names no controller
             brokers = {broker.broker_id: broker for broker in metadata.brokers}
             controller = brokers.get(metadata.controller_id)
             if controller is not None:
                 address = Broker(controller.broker_id, controller.host, controller.port)
-                response: Any = self._cluster.send(address, request)
+                try:
+                    response: Any = self._cluster.send(address, request, versions)
+                except UnsupportedVersion:
+                    raise self._too_old(what) from None
                 if all(topic.error_code != NotController.code for topic in response.topics):
                     return response
             if self._runtime.monotonic() + CONTROLLER_PAUSE_S > give_up_at:
@@ -235,3 +418,10 @@ class BrokerAdmin(Closeable):
                     f"The brokers at {self._addresses} have no controller; try again later"
                 )
             self._runtime.sleep(CONTROLLER_PAUSE_S)
+
+
+def _check_result(what: str, result: Any) -> None:
+    """AdminError for the error of a result, with its text."""
+    error = error_of(result.error_code)
+    if error is not None:
+        raise AdminError(f"{what}: {result.message or error}")

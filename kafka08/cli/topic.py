@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 import click
 from click.core import ParameterSource
@@ -22,7 +23,6 @@ from kafka08.cli.options import (
     legal_topic,
     prefers_bootstrap,
     rack_option,
-    zookeeper_option,
 )
 from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
@@ -163,7 +163,7 @@ def describe(
     """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides.
 
     With both partition filters it shows partitions that pass either. With --bootstrap alone it
-    shows no overrides, and no dead replicas if the brokers are older than 0.10.1.
+    shows no overrides if the brokers are older than 0.11, and no dead replicas before 0.10.1.
     """
     by_partition = under_replicated_partitions or unavailable_partitions
     if topics_with_overrides and by_partition:
@@ -171,8 +171,6 @@ def describe(
             "--topics-with-overrides shows topics, the other filters show partitions; use one kind."
         )
     by_brokers = prefers_bootstrap()
-    if by_brokers and topics_with_overrides:
-        raise click.UsageError("--topics-with-overrides needs --zookeeper.")
     silent: dict[int, str] = {}
     with broker_admin(bootstrap) if by_brokers else zookeeper_admin(zookeeper) as admin:
         topics = admin.describe_topics(list(names) or None)
@@ -180,6 +178,10 @@ def describe(
             silent = admin.silent_brokers()
             if not topics:
                 admin.check_registered()
+        elif topics_with_overrides and not admin.shows_overrides():
+            raise click.UsageError(
+                "--topics-with-overrides needs --zookeeper: these brokers are older than 0.11."
+            )
         live = admin.live_brokers()
     filters = {
         "under_replicated": under_replicated_partitions,
@@ -212,7 +214,7 @@ topic.add_command(offsets)
 @rack_option
 @click.option("--dry-run", is_flag=True, help="Check everything and change nothing.")
 @json_option("One JSON object.")
-@zookeeper_option
+@cluster_options
 def alter(
     name: str,
     config: tuple[str, ...],
@@ -221,22 +223,31 @@ def alter(
     rack_aware: bool,
     dry_run: bool,
     as_json: bool,
-    zookeeper: str,
+    zookeeper: str | None,
+    bootstrap: str | None,
 ) -> None:
-    """Change overrides of the topic NAME, or add partitions. Brokers need no restart."""
+    """Change overrides of the topic NAME, or add partitions. Brokers need no restart.
+
+    With --bootstrap alone it needs brokers of Kafka 1.0 or later, for overrides of 0.11.
+    """
     if not (config or delete_config or partitions):
         raise click.UsageError("Give --config, --delete-config or --partitions.")
     overrides = overrides_of(config)
     dropped = 0
-    with AdminClient(zookeeper, is_patient=False) as admin:
+    by_brokers = prefers_bootstrap()
+    if by_brokers and not rack_aware:
+        raise click.UsageError("--disable-rack-aware needs --zookeeper.")
+    with broker_admin(bootstrap) if by_brokers else zookeeper_admin(zookeeper) as admin:
         if delete_config:
             dropped = len(admin.overrides(name).keys() & set(delete_config))
-        added = admin.alter_topic(
+        change: Callable[..., dict[int, tuple[int, ...]]] = admin.alter_topic
+        if isinstance(admin, AdminClient):
+            change = partial(admin.alter_topic, rack_aware=rack_aware)
+        added = change(
             name,
             config=overrides,
             delete_config=delete_config,
             partitions=partitions,
-            rack_aware=rack_aware,
             dry_run=dry_run,
         )
     if as_json:
@@ -249,7 +260,7 @@ def alter(
             f"{len(overrides)} set, {dropped} dropped."
         )
     if added and not as_json:
-        for number, replicas in added.items():
+        for number, replicas in added.items() if any(added.values()) else ():
             show(f"partition {number}: replicas {','.join(map(str, replicas))}")
         show(f"{would}{'add' if dry_run else 'Added'} {counted(len(added), 'partition')}.")
     if added:

@@ -352,20 +352,27 @@ class ClusterClient(ProcessBound):
             self._note_silent((host, port), why)
         return {address: why for address, why in sorted(found.items()) if why is not None}
 
-    def send(self, broker: Broker, request: Request) -> Response:
-        """The response of `broker`; one attempt."""
+    def send(
+        self, broker: Broker, request: Request, versions: tuple[int, int] | None = None
+    ) -> Response:
+        """The response of `broker`; one attempt. `versions` as for `ask_any`."""
         with self.connection(broker) as connection:
-            return connection.send(request)
+            return send_at_version(connection, request, versions)
 
-    def ask_any(self, request: Request) -> Response:
+    def ask_any(self, request: Request, versions: tuple[int, int] | None = None) -> Response:
         """The response of any broker: all known ones are tried once, in random order, those that
         failed last time behind the others.
 
+        versions   the lowest and highest version that the caller can use, for a client that
+                   `negotiates`: the highest that the broker serves is sent. UnsupportedVersion
+
         NoBrokersAvailable has the error of each of them; AuthenticationFailed, if one refused it.
         """
-        return next(self._responses(request))
+        return next(self._responses(request, versions))
 
-    def _responses(self, request: Request) -> Iterator[Response]:
+    def _responses(
+        self, request: Request, versions: tuple[int, int] | None = None
+    ) -> Iterator[Response]:
         """The responses of known brokers, as for `ask_any`; NoBrokersAvailable if none responds."""
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
@@ -382,7 +389,7 @@ class ClusterClient(ProcessBound):
                 break
             try:
                 with self._connection((host, port)) as connection:
-                    response = connection.send(request)
+                    response = send_at_version(connection, request, versions)
             except Closed:
                 raise
             except (ClientError, ProtocolError) as error:
@@ -570,6 +577,16 @@ class ClusterClient(ProcessBound):
     def _refresh_after(self, error: KafkaError, open_: Iterable[TopicPartition]) -> None:
         if needs_metadata(error):
             self.refresh({tp.topic for tp in open_})
+
+
+def send_at_version(
+    connection: Connection, request: Request, versions: tuple[int, int] | None
+) -> Response:
+    """The response to a request in the highest of these versions that the broker serves; None: in
+    its own."""
+    if versions is not None:
+        request.version = connection.versions.highest(type(request), *versions)
+    return connection.send(request)
 
 
 def is_timeout(error: KafkaError) -> bool:

@@ -7,7 +7,7 @@ Error codes, one for each resource: 17, 42. Source: kafka.server.AdminManager.de
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from kafka08.levels import Level
@@ -21,6 +21,7 @@ from kafka08.protocol.types import (
     Request,
     Response,
     String,
+    WireForm,
 )
 
 TOPIC: Final = 2
@@ -28,6 +29,9 @@ BROKER: Final = 4
 RESOURCE_TYPES: Final = {1: "ANY", TOPIC: "TOPIC", 3: "GROUP", BROKER: "BROKER"}
 """Number of a resource type → its name; any other is UNKNOWN (also in AlterConfigs)."""
 UNKNOWN_TYPE: Final = 0
+NO_SOURCE: Final = 0
+OF_TOPIC: Final = 1
+"""The source of a topic's override; those of brokers and defaults have other numbers."""
 
 
 def unexpected_type(resource_types: Iterable[int]) -> str | None:
@@ -71,6 +75,15 @@ class DescribedResource:
 
 
 @dataclass(slots=True)
+class ConfigSynonym:
+    """A value that would count if those before it were not set."""
+
+    key: String
+    value: NullableString
+    source: Int8
+
+
+@dataclass(slots=True)
 class DescribedConfig:
     key: String
     value: NullableString
@@ -79,6 +92,9 @@ class DescribedConfig:
     is_default: Boolean
     """Whether the topic, or the broker's file, does not set it."""
     is_sensitive: Boolean
+    source: Int8 = NO_SOURCE
+    """Version 1: where the value is set."""
+    synonyms: list[ConfigSynonym] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -102,6 +118,50 @@ class DescribeConfigsRequest(Request):
     """A name of some bytes has 2 KB in the response, also that of a topic which does not exist."""
 
     resources: list[DescribedResource]
+    with_synonyms: Boolean = False
+
+
+class DescribeConfigsRequestV1(WireForm, of=DescribeConfigsRequest):
+    """1.1: may ask for synonyms."""
+
+    resources: list[DescribedResource]
+    with_synonyms: Boolean
+
+
+class DescribedConfigV1(WireForm, of=DescribedConfig):
+    """1.1: has the source in place of is_default."""
+
+    key: String
+    value: NullableString
+    is_read_only: Boolean
+    source: Int8
+    is_sensitive: Boolean
+    synonyms: list[ConfigSynonym]
+
+    @staticmethod
+    def make(
+        key: str,
+        value: str | None,
+        is_read_only: bool,
+        source: int,
+        is_sensitive: bool,
+        synonyms: list[ConfigSynonym],
+    ) -> DescribedConfig:
+        is_default = source != OF_TOPIC
+        return DescribedConfig(key, value, is_read_only, is_default, is_sensitive, source, synonyms)
+
+
+class DescribedConfigsV1(WireForm, of=DescribedConfigs):
+    error_code: Int16
+    message: NullableString
+    resource_type: Int8
+    resource_name: String
+    configs: list[DescribedConfigV1]
+
+
+class DescribeConfigsResponseV1(WireForm, of=DescribeConfigsResponse):
+    throttle_ms: Int32
+    resources: list[DescribedConfigsV1]
 
 
 API = Api(
@@ -109,5 +169,8 @@ API = Api(
     "DescribeConfigs",
     DescribeConfigsRequest,
     DescribeConfigsResponse,
-    (ApiVersion(0, DescribeConfigsRequest, DescribeConfigsResponse, since=Level.V0_11_0),),
+    (
+        ApiVersion(0, DescribeConfigsRequest, DescribeConfigsResponse, since=Level.V0_11_0),
+        ApiVersion(1, DescribeConfigsRequestV1, DescribeConfigsResponseV1, since=None),
+    ),
 )

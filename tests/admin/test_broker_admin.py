@@ -21,7 +21,7 @@ def test_a_controller_is_looked_for_for_a_limited_time() -> None:
     def respond(request: Request) -> Response:
         clock.advance(4.0)
         if isinstance(request, ApiVersionsRequest):
-            return ApiVersionsResponse(0, [ApiVersionRange(19, 0, 1)])
+            return ApiVersionsResponse(0, [ApiVersionRange(3, 0, 2), ApiVersionRange(19, 0, 1)])
         return MetadataResponse([], [], controller_id=-1)
 
     network = ScriptedNetwork(level=Level.V0_10_2)

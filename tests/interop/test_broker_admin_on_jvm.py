@@ -1,0 +1,147 @@
+"""BrokerAdmin on JVM brokers of 0.11.0.3, 2.8.2 and 3.9.1: what each serves, without ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from kafka08.admin import BrokerAdmin
+from kafka08.client import parse_bootstrap
+from kafka08.consumer import KafkaConsumer
+from kafka08.errors import AdminError
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.protocol.delete_records import HIGH_WATERMARK
+from kafka08.structs import TopicPartition
+from tests.interop.jvm import (
+    POM_0_11,
+    POM_2_8,
+    POM_3_9,
+    JvmBroker,
+    JvmMissing,
+    classpath,
+    knows_brokers,
+    new_zookeeper,
+)
+from tests.waiting import until
+
+RELEASES = {"0.11.0.3": POM_0_11, "2.8.2": POM_2_8, "3.9.1": POM_3_9}
+_names = count()
+
+
+@pytest.fixture(scope="module", params=list(RELEASES))
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JvmBroker]:
+    pom = RELEASES[request.param]
+    try:
+        classpath(pom)
+    except JvmMissing as missing:
+        pytest.skip(str(missing))
+    directory = tmp_path_factory.mktemp("jvm")
+    keys = {"group.initial.rebalance.delay.ms": "0", "delete.topic.enable": "true"}
+    with (
+        new_zookeeper(directory) as zookeeper,
+        JvmBroker(directory, 1, zookeeper.connect_string, keys, pom=pom) as running,
+    ):
+        until(lambda: knows_brokers(running), "the broker to know itself")
+        yield running
+
+
+@pytest.fixture
+def admin(broker: JvmBroker) -> Iterator[BrokerAdmin]:
+    with BrokerAdmin(parse_bootstrap(broker.address)) as found:
+        yield found
+
+
+@pytest.fixture
+def topic(admin: BrokerAdmin) -> str:
+    name = f"t{next(_names)}"
+    admin.create_topic(name, 2, config={"retention.ms": "100000"})
+    return name
+
+
+def is_later_than_0_11(request: pytest.FixtureRequest) -> bool:
+    return "0.11.0.3" not in request.node.name
+
+
+def test_overrides_are_changed_one_by_one(admin: BrokerAdmin, topic: str) -> None:
+    """Those that are not named stay; a dry run changes nothing; the broker says what is wrong."""
+    (described,) = admin.describe_topics([topic])
+    assert described.config == {"retention.ms": "100000"}
+    changed = {"segment.ms": "70000"}
+    admin.alter_topic(topic, config=changed, delete_config=["retention.ms"], dry_run=True)
+    assert admin.overrides(topic) == {"retention.ms": "100000"}
+    admin.alter_topic(topic, config=changed)
+    until(lambda: len(admin.overrides(topic)) == 2, "the change")
+    admin.alter_topic(topic, delete_config=["retention.ms"])
+    until(lambda: admin.overrides(topic) == changed, "the removal")
+    with pytest.raises(AdminError, match=r"segment\.ms"):
+        admin.alter_topic(topic, config={"segment.ms": "soon"})
+    with pytest.raises(AdminError, match=f"did you mean {topic}"):
+        admin.alter_topic(f"{topic}x", config={"segment.ms": "1"})
+
+
+def test_partitions_are_added(
+    admin: BrokerAdmin, topic: str, request: pytest.FixtureRequest
+) -> None:
+    """From 1.0 on; before, the error says what is needed."""
+    if not is_later_than_0_11(request):
+        with pytest.raises(AdminError, match="older than the request to add partitions"):
+            admin.alter_topic(topic, partitions=3)
+        return
+    assert admin.alter_topic(topic, partitions=4, dry_run=True) == {2: (), 3: ()}
+    assert admin.alter_topic(topic, partitions=4) == {2: (1,), 3: (1,)}
+    with pytest.raises(AdminError, match="4"):
+        admin.alter_topic(topic, partitions=3)
+
+
+def test_records_are_deleted(admin: BrokerAdmin, topic: str, broker: JvmBroker) -> None:
+    """Those below an offset, or all."""
+    keys = {"bootstrap.servers": broker.address}
+    with KafkaProducer(KafkaProducerConfig(keys)) as producer:
+        for future in [producer.send(ProducerRecord(topic, b"v", partition=0)) for _ in range(9)]:
+            future.result(30)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    assert admin.delete_records({first: 4}) == {first: 4}
+    everything = {first: HIGH_WATERMARK, second: HIGH_WATERMARK}
+    assert admin.delete_records(everything) == {first: 9, second: 0}
+
+
+def test_groups_are_deleted(
+    admin: BrokerAdmin, topic: str, broker: JvmBroker, request: pytest.FixtureRequest
+) -> None:
+    """Once they have no members, with their offsets. From 1.1 on."""
+    with KafkaConsumer(bootstrap_servers=broker.address, group_id=topic) as consumer:
+        consumer.subscribe([topic])
+        until(lambda: consumer.poll(0.1) or consumer.assignment(), "an assignment")
+        what = "has members" if is_later_than_0_11(request) else "older than the request to delete"
+        with pytest.raises(AdminError, match=what):
+            admin.delete_group(topic)
+        consumer.commit()
+    if is_later_than_0_11(request):
+        admin.delete_group(topic)
+        with pytest.raises(AdminError, match="does not exist"):
+            admin.delete_group(topic)
+
+
+def test_log_directories_have_their_replicas(
+    admin: BrokerAdmin, topic: str, broker: JvmBroker, request: pytest.FixtureRequest
+) -> None:
+    """With the path on the broker, and the size of each. From 1.0 on."""
+    if not is_later_than_0_11(request):
+        with pytest.raises(AdminError, match="older than the request to describe log dir"):
+            admin.log_dirs()
+        return
+    (found,) = admin.log_dirs()[1]
+    assert (found.error_code, found.path) == (0, str(broker.log_dir))
+    assert topic in {one.topic for one in found.topics}
+
+
+def test_a_cluster_has_an_id(admin: BrokerAdmin) -> None:
+    """And a topic is gone once it was deleted."""
+    assert len(admin.cluster_id() or "") == 22
+    admin.create_topic("gone")
+    assert admin.delete_topic("gone")
+    assert "gone" not in admin.list_topics()
