@@ -32,7 +32,7 @@ from kafka08.log.names import (
     partition_directory,
 )
 from kafka08.log.retention import PolicyFor, kafka_retention
-from kafka08.log.stored_format import segment_of_magic_1
+from kafka08.log.stored_format import has_record_batches, segment_of_magic_1
 from kafka08.metrics import Timings
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -215,9 +215,17 @@ class LogManager:
 
     def _refuse_newer_formats(self, paths: Collection[Path]) -> None:
         """ConfigError for a log with magic 1 where the broker stores magic 0: its consumers could
-        not read it. A topic's own message.format.version may be lowered. 0.10.2.2 and 0.8.2.2 start
-        in this case."""
+        not read it. A topic's own message.format.version may be lowered. Below level 0.11 also for
+        a log with record batches, whatever its topic says: 0.10.2.2 and 0.8.2.2 start in both
+        cases, and cut such a log at the first batch."""
         default = self._default_config
+        if default.level < Level.V0_11_0:
+            for path in self._in_turns(paths, LOGS_PER_LOOK):
+                if has_record_batches(path, self.disk):
+                    raise ConfigError(
+                        f"api.level {default.level} cannot read {path}, which has record batches "
+                        "(message format 2). Start with api.level 0.11.0"
+                    )
         if default.magic:
             return
         for path in self._in_turns(paths, LOGS_PER_LOOK):

@@ -1,4 +1,5 @@
-"""The message format of a stored log: whether it contains magic 1. Needed at a broker's start.
+"""The message format of a stored log: whether it contains magic 1, or record batches (magic 2).
+Needed at a broker's start. A log with record batches has the leader epoch of the first.
 
 Only brokers from 0.10.1 on write time indexes, so a segment without one has magic 0. In others the
 first message, the time index, whose entries are timestamps of messages, PLACES sets that the offset
@@ -17,10 +18,17 @@ from pathlib import Path
 from typing import Final
 
 from kafka08 import kernel
+from kafka08.errors import CorruptLog
 from kafka08.format import HEAD_BYTES_MAX, entry_size, magic_of
 from kafka08.kernel.types import ENTRY_HEADER_BYTES
-from kafka08.log.files import file_size, files_in, open_file, storage_errors
-from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from kafka08.log.files import exists, file_size, files_in, open_file, read_file, storage_errors
+from kafka08.log.leader_epochs import LeaderEpochs
+from kafka08.log.names import (
+    INDEX_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+)
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.time_index import TIME_ENTRY_BYTES
 from kafka08.protocol.message_set import NO_LIMIT
@@ -31,6 +39,17 @@ PLACES: Final = 64
 """In a segment of 1 GB they are 16 MB apart."""
 ONLY_MAGIC_0: Final = 1
 """SetSummary.magics of a set of magic 0."""
+
+
+def has_record_batches(directory: Path, disk: Disk) -> bool:
+    """Whether the log in a partition's directory has record batches. StorageError."""
+    path = directory / LEADER_EPOCH_CHECKPOINT
+    if not exists(disk, path):
+        return False
+    try:
+        return bool(LeaderEpochs.decode(read_file(disk, path).decode("utf-8", "replace")).entries)
+    except CorruptLog:
+        return True
 
 
 def segment_of_magic_1(directory: Path, disk: Disk) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.errors import InvalidProducerEpoch, OutOfOrderSequence
+from kafka08.errors import ConfigError, InvalidProducerEpoch, OutOfOrderSequence
 from kafka08.format import Batch, Message
 from kafka08.format.v2 import V2
 from kafka08.levels import Level
@@ -227,6 +227,25 @@ class TestTransactions:
         assert log.active_segment.aborted is not None
         assert {7: 0} == log.records.producers.open_transactions
         assert [] == list(log.active_segment.aborted.entries)
+
+
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0, Level.V0_10_2])
+def test_an_older_level_does_not_open_record_batches(tmp_path: Path, level: Level) -> None:
+    """It would cut the log at the first of them. One without any may go back."""
+    for data, is_refused in ((b"", False), (sent(0), True)):
+        directory = tmp_path / str(is_refused)
+        manager = LogManager([directory], LogConfig(**FORMAT_2))
+        manager.load()
+        log = manager.get_or_create(TopicPartition("t", 0))
+        log.append(bytearray(data))
+        manager.shutdown()
+        older = LogManager([directory], LogConfig(level=level))
+        if is_refused:
+            with pytest.raises(ConfigError, match=r"t-0, which has record batches"):
+                older.load()
+        else:
+            older.load()
+            older.shutdown()
 
 
 class TestEpochs:
