@@ -92,6 +92,7 @@ __all__ = [
     "new_buffer",
     "new_keyed_message",
     "new_producer_record",
+    "number_batch",
     "pack_fields",
     "pick",
     "read_fetch",

@@ -11,12 +11,15 @@ kafka08_crc32c_select(False)
 cdef enum:
     # Positions in a batch of records, magic 2.
     RECORDS_MAGIC = 2
+    RECORDS_EPOCH = 12
     RECORDS_CRC = 17
     RECORDS_CRC_END = 21
     RECORDS_ATTRIBUTES = 21
     RECORDS_LAST_DELTA = 23
     RECORDS_FIRST_TIME = 27
     RECORDS_MAX_TIME = 35
+    RECORDS_PRODUCER = 43
+    RECORDS_SEQUENCE = 53
     RECORDS_COUNT = 57
     RECORDS_HEAD_BYTES = 61
     RECORDS_LEAST_SIZE = 49

@@ -107,6 +107,14 @@ def wrap(
 def validate_and_stamp(
     data: Buffer, base_offset: int, max_entry_bytes: int, rules: Rules, now_ms: int
 ) -> SetSummary: ...
+def number_batch(
+    data: Buffer,
+    base_offset: int,
+    max_entry_bytes: int,
+    rules: Rules,
+    now_ms: int,
+    leader_epoch: int,
+) -> SetSummary | None: ...
 def check_messages(
     data: Buffer,
     rules: Rules,

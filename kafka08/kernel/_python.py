@@ -84,7 +84,12 @@ from kafka08.kernel._python_sets import (
     wrap,
 )
 from kafka08.kernel._python_snappy import unpack_snappy
-from kafka08.kernel._python_validation import check_messages, set_wrapper, validate_and_stamp
+from kafka08.kernel._python_validation import (
+    check_messages,
+    number_batch,
+    set_wrapper,
+    validate_and_stamp,
+)
 from kafka08.kernel.types import INTERFACE
 
 NAME: Final = "python"

@@ -6,7 +6,11 @@ Source: kafka.log.LogValidator and org.apache.kafka.common.record.ByteBufferLogI
 from __future__ import annotations
 
 import zlib
+from typing import Final
 
+from kafka08.config import LONG_MAX
+from kafka08.format import Batch, magic_of
+from kafka08.format.v2 import V2
 from kafka08.kernel._python_sets import (
     CRC,
     MESSAGES,
@@ -30,6 +34,8 @@ from kafka08.kernel.types import (
     LOG_APPEND_TIME,
     MAGIC_POSITION,
     MAX_MAGIC,
+    NO_TIMESTAMP,
+    RECORDS_MAGIC,
     TIMESTAMP_BYTES,
     TIMESTAMP_POSITION,
     TIMESTAMP_TYPE_BIT,
@@ -39,6 +45,8 @@ from kafka08.kernel.types import (
     EntryTooLarge,
     Rules,
 )
+
+RECORDS: Final = V2()
 
 
 def validate_and_stamp(
@@ -78,6 +86,60 @@ def validate_and_stamp(
             summary.max_timestamp_ms = now_ms
             summary.max_timestamp_offset = summary.first_offset
     return summary
+
+
+def number_batch(
+    data: Buffer,
+    base_offset: int,
+    max_entry_bytes: int,
+    rules: Rules,
+    now_ms: int,
+    leader_epoch: int,
+) -> SetSummary | None:
+    """Check a set that is one plain record batch of a producer, and number it in place: offset,
+    leader's epoch, time. None for any other set, and for one that a leader refuses
+    (kafka08.protocol.record_batches): it is unchanged then."""
+    view = writable(data)
+    if magic_of(view) != RECORDS_MAGIC or not V2.head_bytes <= len(view) <= max_entry_bytes:
+        return None
+    batch = RECORDS.batch(view, 0)
+    if (
+        batch.size != len(view)
+        or batch.base_offset
+        or batch.codec
+        or batch.has_append_time
+        or batch.is_control
+        or batch.record_count <= 0
+        or batch.last_offset != batch.record_count - 1
+        or not 0 <= base_offset <= LONG_MAX - batch.record_count
+        or (batch.producer_id >= 0 and batch.base_sequence < 0)
+    ):
+        return None
+    try:
+        RECORDS.check_crc(view, batch)
+        newest_ms = _newest(view, batch, rules, now_ms)
+    except ValueError:
+        return None
+    by_broker = rules.log_append_time
+    RECORDS.number(view, batch, base_offset, leader_epoch, newest_ms, by_broker)
+    summary = SetSummary()
+    summary.add(RECORDS.batch(view, 0))
+    summary.count = batch.record_count
+    return summary
+
+
+def _newest(view: memoryview, batch: Batch, rules: Rules, now_ms: int) -> int:
+    """The timestamp that a batch is stored with; ValueError if a record is refused."""
+    newest_ms = -(1 << 63)
+    for number, record in enumerate(RECORDS.read_records(view[V2.head_bytes :], batch)):
+        if record.offset != number or (rules.keys_required and record.key is None):
+            raise ValueError("a record that is refused")
+        time_ms = record.timestamp_ms
+        newest_ms = max(newest_ms, time_ms)
+        is_checked = time_ms != NO_TIMESTAMP and not rules.log_append_time
+        if is_checked and abs(time_ms - now_ms) > rules.max_difference_ms:
+            raise ValueError("a timestamp that is refused")
+    return now_ms if rules.log_append_time else newest_ms
 
 
 def _refusal(

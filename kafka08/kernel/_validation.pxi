@@ -296,3 +296,108 @@ def set_wrapper(data, int64_t offset, int64_t timestamp_ms, bint log_append_time
     if walk.fault != SOUND:
         raise walk_error(&walk, 0)
     raise CorruptMessage(0, -1, "there is no complete message of magic 1")
+
+
+def number_batch(
+    data, int64_t base_offset, int64_t max_entry_bytes, rules, int64_t now_ms, int32_t leader_epoch
+):
+    cdef Py_buffer view
+    cdef RuleSet rule_set = read_rules(rules, now_ms)
+    cdef Walk walk
+    cdef bint numbered
+    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
+    try:
+        if view.len >= GIL_RELEASE_BYTES:
+            with nogil:
+                numbered = number_records(
+                    <uint8_t*>view.buf, view.len, base_offset, max_entry_bytes, &rule_set,
+                    leader_epoch, &walk,
+                )
+        else:
+            numbered = number_records(
+                <uint8_t*>view.buf, view.len, base_offset, max_entry_bytes, &rule_set,
+                leader_epoch, &walk,
+            )
+        return summary_of(&walk) if numbered else None
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef bint number_records(
+    uint8_t* data, Py_ssize_t size, int64_t base_offset, int64_t max_entry_bytes,
+    const RuleSet* rules, int32_t leader_epoch, Walk* walk,
+) noexcept nogil:
+    # Whether the set is one plain batch that a producer may send, and was numbered.
+    cdef int64_t message_size, count, newest_ms
+    cdef uint8_t bits
+    if size < RECORDS_HEAD_BYTES or size > max_entry_bytes or not has_records(data):
+        return False
+    message_size = <int32_t>load32(data + 8)
+    count = <int32_t>load32(data + RECORDS_COUNT)
+    bits = data[RECORDS_ATTRIBUTES + 1]
+    if (
+        message_size != size - ENTRY_HEADER_BYTES
+        or load64(data)
+        or bits & (CODEC_MASK | TIMESTAMP_TYPE_BIT | CONTROL_BIT)
+        or count <= 0
+        or <int32_t>load32(data + RECORDS_LAST_DELTA) != count - 1
+        or not 0 <= base_offset <= INT64_MAX - count
+        or (
+            <int64_t>load64(data + RECORDS_PRODUCER) >= 0
+            and <int32_t>load32(data + RECORDS_SEQUENCE) < 0
+        )
+    ):
+        return False
+    begin_walk(walk)
+    if not check_entry_crc(data, message_size, &walk.stored_crc, &walk.computed_crc):
+        return False
+    if not check_records(data, size, count, rules, &newest_ms):
+        return False
+    if rules.log_append_time:
+        newest_ms = rules.now_ms
+        data[RECORDS_ATTRIBUTES + 1] = bits | TIMESTAMP_TYPE_BIT
+    if rules.log_append_time or <int64_t>load64(data + RECORDS_MAX_TIME) != newest_ms:
+        store64(data + RECORDS_MAX_TIME, newest_ms)
+        store32(
+            data + RECORDS_CRC,
+            kafka08_crc32c(0, data + RECORDS_CRC_END, size - RECORDS_CRC_END),
+        )
+    store64(data, base_offset)
+    store32(data + RECORDS_EPOCH, <uint32_t>leader_epoch)
+    walk.count = count
+    walk.size = walk.largest_entry = size
+    walk.first_offset = base_offset
+    walk.last_offset = base_offset + count - 1
+    walk.magics = 1 << RECORDS_MAGIC
+    walk.newer = count
+    note_timestamp(newest_ms, walk.last_offset, walk)
+    return True
+
+
+cdef bint check_records(
+    const uint8_t* data, Py_ssize_t size, int64_t count, const RuleSet* rules, int64_t* newest_ms
+) noexcept nogil:
+    # Whether the records are as they must be; finds their largest timestamp.
+    cdef const uint8_t* at = data + RECORDS_HEAD_BYTES
+    cdef const uint8_t* end = data + size
+    cdef int64_t first_ms = load64(data + RECORDS_FIRST_TIME), record_bytes, delta, timestamp_ms, i
+    cdef uint64_t difference
+    cdef Fields fields
+    newest_ms[0] = INT64_MIN
+    for i in range(count):
+        if read_record(at, end, &record_bytes, &delta, &fields) != FIELDS_SOUND or delta != i:
+            return False
+        if rules.keys_required and fields.key_length < 0:
+            return False
+        timestamp_ms = add64(first_ms, fields.timestamp_ms)
+        if timestamp_ms > newest_ms[0]:
+            newest_ms[0] = timestamp_ms
+        if timestamp_ms != NO_TIMESTAMP and not rules.log_append_time:
+            if timestamp_ms >= rules.now_ms:
+                difference = <uint64_t>timestamp_ms - <uint64_t>rules.now_ms
+            else:
+                difference = <uint64_t>rules.now_ms - <uint64_t>timestamp_ms
+            if rules.max_difference_ms < 0 or difference > <uint64_t>rules.max_difference_ms:
+                return False
+        at += record_bytes
+    return at == end

@@ -173,18 +173,24 @@ class LogConfig:
             return self.cleanup_policy != "delete"
         return "compact" in self.cleanup_policy.split(",")
 
-    def number(self, data: Buffer, base_offset: int, now_ms: int) -> kernel.SetSummary | None:
+    def number(
+        self, data: Buffer, base_offset: int, now_ms: int, leader_epoch: int = 0
+    ) -> kernel.SetSummary | None:
         """Number a set in place from `base_offset`, if `prepare` would do nothing else: an
-        uncompressed, valid set of the topic's magic. Its last entry may be cut off: then the
-        summary has fewer bytes. Otherwise None, and only offsets were written: call `prepare`."""
+        uncompressed, valid set of the topic's magic, or one such record batch. Its last entry may
+        be cut off: then the summary has fewer bytes. Otherwise None, and only offsets were written:
+        call `prepare`."""
         rules = self.append_rules
         if len(data) > self.segment_bytes or self.target_codec:
             return None
         try:
             if rules is None:
                 summary = kernel.validate_and_assign(data, base_offset, self.max_message_bytes)
-            elif magic_of(data) != rules.magic or self.stores_records:
+            elif magic_of(data) != rules.magic:
                 return None
+            elif self.stores_records:
+                limit = self.max_message_bytes
+                return kernel.number_batch(data, base_offset, limit, rules, now_ms, leader_epoch)
             else:
                 summary = kernel.validate_and_stamp(
                     data, base_offset, self.max_message_bytes, rules, now_ms

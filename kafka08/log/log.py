@@ -20,6 +20,7 @@ from pathlib import Path
 from kafka08 import kernel
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
+from kafka08.format import Batch
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
 from kafka08.log.background import Background, Inline, PendingFlush
@@ -182,7 +183,7 @@ class Log(ReadableLog):
         if now_ms is None:
             now_ms = self._clock.time_ms()
         config, first_offset = self._config, self.active_segment.end_offset
-        summary = config.number(message_set_data, first_offset, now_ms)
+        summary = config.number(message_set_data, first_offset, now_ms, leader_epoch)
         # It must be unpacked or compressed.
         if summary is None:
             prepared = config.prepare(
@@ -193,7 +194,11 @@ class Log(ReadableLog):
         # A message that is cut off at the end is left out.
         if size != len(message_set_data):
             message_set_data = memoryview(message_set_data)[:size]
-        self._write(message_set_data, size, first_offset, summary, now_ms, flush)
+        noted = self.records.batches_in(message_set_data, summary)
+        repeated = self.records.repeated(noted)
+        if repeated is not None:
+            return repeated
+        self._write(message_set_data, size, first_offset, summary, now_ms, flush, noted)
         time_ms = now_ms if config.gives_time else NO_TIMESTAMP
         return AppendInfo(first_offset, last_offset, summary.count, size, time_ms)
 
@@ -230,11 +235,11 @@ class Log(ReadableLog):
         if not count:
             return AppendInfo(first_offset, last_offset, 0, 0)
         data = prepared.data
-        repeated = self.records.repeated(data, prepared) if from_client else None
+        noted = self.records.batches_in(data, prepared)
+        repeated = self.records.repeated(noted) if from_client else None
         if repeated is not None:
-            offsets = repeated.base_offset, repeated.last_offset
-            return AppendInfo(*offsets, 0, 0, repeated.max_timestamp_ms)
-        self._write(data, len(data), first_offset, prepared, now_ms, flush)
+            return repeated
+        self._write(data, len(data), first_offset, prepared, now_ms, flush, noted)
         return AppendInfo(
             first_offset,
             last_offset,
@@ -275,7 +280,8 @@ class Log(ReadableLog):
             self.roll(lowest if fits else None)
         data = memoryview(message_set_data)[: summary.size]
         now_ms = self._clock.time_ms()
-        self._write(data, summary.size, first_offset, summary, now_ms, flush)
+        noted = self.records.batches_in(data, summary)
+        self._write(data, summary.size, first_offset, summary, now_ms, flush, noted)
 
     def may_owe_flush(self, message_set_data: Buffer) -> bool:
         """Whether an append of this set may make an fsync by flush.messages due; a compressed one
@@ -304,8 +310,9 @@ class Log(ReadableLog):
         summary: kernel.SetSummary | message_set.PreparedSet,
         now_ms: int,
         flush: bool,
+        noted: list[Batch],
     ) -> None:
-        """Write a set of `size` bytes, which `summary` describes."""
+        """Write a set of `size` bytes, which `summary` describes, with these record batches."""
         assert not self._closed, f"{self.name} is closed"
         segment = self.active_segment
         config = self._config
@@ -323,10 +330,10 @@ class Log(ReadableLog):
             ):
                 self.roll()
                 segment = self.active_segment
-        noted = self.records.batches_in(data, summary)
         self.records.note_epochs(noted)
         segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
-        self.records.note(memoryview(data), noted, now_ms, segment)
+        if noted:
+            self.records.note(memoryview(data), noted, now_ms, segment)
         segment.end_offset = end_offset = summary.last_offset + 1
         if flush and end_offset - self.recovery_point >= config.flush_messages:
             self.flush()

@@ -45,10 +45,10 @@ from kafka08.log.names import (
 )
 from kafka08.log.producer_entries import read_marker, sequenced
 from kafka08.log.producer_snapshot import decode_producers, encode_producers
-from kafka08.log.producers import Producers, Repeated
+from kafka08.log.producers import Producers
 from kafka08.log.recovery import CHUNK_BYTES
 from kafka08.log.segment import LogSegment
-from kafka08.log.slices import LogSlice
+from kafka08.log.slices import AppendInfo, LogSlice
 from kafka08.protocol.message_set import NO_LIMIT, PreparedSet
 from kafka08.runtime.disk import Disk, OpenMode
 
@@ -156,11 +156,14 @@ class RecordState:
             return []
         return [one for one in batches(data) if one.magic == RECORDS_MAGIC]
 
-    def repeated(self, data: Buffer, prepared: PreparedSet) -> Repeated | None:
-        """The place where a set of a client is in the log already. Errors as
+    def repeated(self, sent: Iterable[Batch]) -> AppendInfo | None:
+        """The result for batches of a client that are in the log already. Errors as
         Producers.check_set."""
-        sent = (one for one in self.batches_in(data, prepared) if one.producer_id != NO_PRODUCER)
-        return self.producers.check_set(map(sequenced, sent))
+        of_producers = [sequenced(one) for one in sent if one.producer_id != NO_PRODUCER]
+        found = self.producers.check_set(of_producers) if of_producers else None
+        if found is None:
+            return None
+        return AppendInfo(found.base_offset, found.last_offset, 0, 0, found.max_timestamp_ms)
 
     def note_epochs(self, found: Iterable[Batch]) -> None:
         """These batches are about to be appended, or are in the log. FileRefused, StorageError."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kafka08.errors import ApiError
+from kafka08.format import batches
+from kafka08.format.v2 import V2
+from kafka08.kernel import _python
 from kafka08.kernel.types import (
     OTHER_MAGIC_BIT,
     BadTimestamp,
@@ -14,7 +20,10 @@ from kafka08.kernel.types import (
     Rules,
     UnknownCodec,
 )
+from kafka08.protocol.record_batches import prepare
+from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, wrapper
+from tests.protocol.test_record_batches import PRODUCED, produced, rules_of
 
 NOW = 1_500_000
 LIMIT = 1 << 20
@@ -272,3 +281,61 @@ def test_only_wrappers_of_magic_1_are_stamped(kernel: ModuleType) -> None:
             kernel.set_wrapper(data, 0, 0, False)
     with pytest.raises(BufferError):
         kernel.set_wrapper(bytes(whole), 0, 0, False)
+
+
+# ---- record batches ----
+
+
+@pytest.mark.parametrize("name", PRODUCED)
+def test_a_plain_batch_is_numbered_as_a_leader_stores_it(kernel: ModuleType, name: str) -> None:
+    """Of the captured sets: the bytes of `record_batches.prepare`, without objects for records; or
+    None, and the set is unchanged, for what must be unpacked, is several batches, or is refused."""
+    found = produced(name)
+    assert found is not None
+    topic, sent, answer = found
+    rules, now_ms = rules_of(topic, answer)
+    data = bytearray(sent)
+    summary = kernel.number_batch(data, 7, LIMIT, rules, now_ms, 3)
+    try:
+        prepared = prepare(bytearray(sent), 7, now_ms, rules, LIMIT, LIMIT, leader_epoch=3)
+    except ApiError:
+        assert (None, sent) == (summary, data)
+        return
+    batches_in = list(batches(sent))
+    if (
+        len(batches_in) > 1
+        or batches_in[0].magic != 2
+        or prepared.codec
+        or len(sent) > (batches_in[0].size)
+    ):
+        assert (None, sent) == (summary, data)
+        return
+    assert prepared.data == data
+    assert (prepared.count, prepared.first_offset, prepared.last_offset) == (
+        summary.count,
+        summary.first_offset,
+        summary.last_offset,
+    )
+    assert (4, prepared.max_timestamp_ms, prepared.max_timestamp_offset) == (
+        summary.magics,
+        summary.max_timestamp_ms,
+        summary.max_timestamp_offset,
+    )
+
+
+@given(st.binary(max_size=80), st.integers(0, 117))
+def test_both_kernels_number_broken_batches_alike(noise: bytes, at: int) -> None:
+    """Bytes of a batch that are overwritten, with a CRC that is right."""
+    native = native_or_skip()
+    found = produced("produce-v3-plain")
+    assert found is not None
+    broken = bytearray(found[1])
+    broken[at : at + len(noise)] = noise
+    if len(broken) > 21:
+        broken[17:21] = V2().checksum(broken[21:]).to_bytes(4, "big")
+    results = []
+    for one in (native, _python):
+        data = bytearray(broken)
+        summary = one.number_batch(data, 5, LIMIT, Rules(magic=2, max_difference_ms=10), NOW, 1)
+        results.append((data, summary and summary.max_timestamp_ms))
+    assert results[0] == results[1]
