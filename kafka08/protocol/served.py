@@ -40,7 +40,7 @@ KEYS_UNCHECKED: Final = ByLevel(
 NOT_YET: Final[ByLevel[frozenset[tuple[int, int]]]] = ByLevel(
     {
         Level.V0_8_2: frozenset(),
-        Level.V0_11_0: frozenset({(10, 1), *((key, 0) for key in (21, *range(24, 29)))}),
+        Level.V0_11_0: frozenset({(21, 0)}),
     }
 )
 """(key, version) pairs of a level that no handler serves yet: they are neither served nor listed. A
