@@ -177,6 +177,7 @@ TIERS: Final = (
             "tests/interop/test_scan_on_jvm.py",
             "tests/interop/test_security_on_jvm.py",
             "tests/interop/test_served_on_jvm.py",
+            "tests/interop/test_transactions_on_ours.py",
             "tests/interop/test_zookeeper_clients.py",
             "tests/spark/test_secrets_on_jvm.py",
             "tests/spark/test_sink_on_jvm.py",

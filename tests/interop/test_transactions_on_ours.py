@@ -1,0 +1,44 @@
+"""Transactions of the Java clients, of 0.11 and of today, on brokers of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.embedded import EmbeddedCluster
+from tests.interop.foreign_clients import POM_3_9_1, PROGRAMS, Program, needed
+from tests.interop.jvm import POM_0_11, command, compiled
+
+SOURCE = PROGRAMS / "JavaTransactions.java"
+TIMEOUT_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, level="0.11.0") as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(
+    ("name", "pom"),
+    [("java-0.11.0.3", POM_0_11), ("java-3.9.1", POM_3_9_1)],
+    ids=["0.11.0.3", "3.9.1"],
+)
+def test_a_java_producer_commits_and_aborts(cluster: EmbeddedCluster, name: str, pom: Path) -> None:
+    """A hundred transactions, of which readers of committed messages see the committed half, in
+    order; offsets of a group; a second producer that fences the first."""
+    cluster.create_topic(name, 2, 3)
+    with needed(name):
+        classes = compiled(SOURCE, pom)
+        line = command("JavaTransactions", cluster.bootstrap, name, classes=classes, pom=pom)
+    with Program(name, line, {}) as program:
+        said = program.finished(TIMEOUT_S)
+    assert said == [
+        "read 50 50 true true",
+        "aborted offset none",
+        "committed offset 8",
+        "fenced",
+        "read 51 51 true true",
+    ]
