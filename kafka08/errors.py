@@ -77,11 +77,11 @@ class ApiError(KafkaError):
 
     `retriable`: the same request may succeed later. `refresh_metadata`: the leader is probably
     somewhere else by now, so ask for metadata before the next attempt. `since`: the lowest level
-    whose brokers send the code.
+    whose brokers send the code; None: later ones alone.
     """
 
     code: ClassVar[int]
-    since: ClassVar[Level] = Level.V0_8_2
+    since: ClassVar[Level | None] = Level.V0_8_2
     retriable: ClassVar[bool] = False
     refresh_metadata: ClassVar[bool] = False
 
@@ -89,14 +89,19 @@ class ApiError(KafkaError):
         cls,
         *,
         code: int | None = None,
-        since: Level | None = None,
+        since: Level | None = Level.V0_8_2,
         retriable: bool = False,
         refresh_metadata: bool = False,
     ) -> None:
         """A direct subclass has a code of its own; others have that of their base."""
         if code is not None:
             cls.code, cls.retriable, cls.refresh_metadata = code, retriable, refresh_metadata
-            cls.since = Level.V0_8_2 if since is None else since
+            cls.since = since
+
+    @classmethod
+    def is_of(cls, level: Level) -> bool:
+        """Whether brokers of a level send the code."""
+        return cls.since is not None and cls.since <= level
 
     def __str__(self) -> str:
         return f"{type(self).__name__} ({self.code}): {self.detail}"
@@ -337,6 +342,42 @@ class SecurityDisabled(ApiError, code=54, since=Level.V0_11_0):
 
 class OperationNotAttempted(ApiError, code=55, since=Level.V0_11_0):
     """Another part of the request failed."""
+
+
+class KafkaStorageError(ApiError, code=56, since=None, retriable=True, refresh_metadata=True):
+    """The broker cannot use the disk of the partition."""
+
+
+class UnknownProducerId(ApiError, code=59, since=None):
+    """The broker knows nothing of the producer: its records were deleted."""
+
+
+class FencedLeaderEpoch(ApiError, code=74, since=None, retriable=True, refresh_metadata=True):
+    """The client knows an older leader than the broker."""
+
+
+class UnknownLeaderEpoch(ApiError, code=75, since=None, retriable=True, refresh_metadata=True):
+    """The client knows a newer leader than the broker."""
+
+
+class UnsupportedCompressionType(ApiError, code=76, since=None):
+    """The version of the request has no zstd."""
+
+
+class OffsetNotAvailable(ApiError, code=78, since=None, retriable=True):
+    """A new leader does not know its high watermark yet."""
+
+
+class InvalidRecord(ApiError, code=87, since=None):
+    """A record breaks a rule of its topic, or the batch is malformed."""
+
+
+class UnstableOffsetCommit(ApiError, code=88, since=None, retriable=True):
+    """A transaction that is open has committed offsets."""
+
+
+class ProducerFenced(ApiError, code=90, since=None):
+    """Another producer with this transactional id has fenced this one."""
 
 
 CODES: Final[dict[int, type[ApiError]]] = {cls.code: cls for cls in ApiError.__subclasses__()}

@@ -9,7 +9,7 @@ from kafka08.levels import Level
 
 
 def codes_at(level: Level) -> set[int]:
-    return {code for code, error in CODES.items() if error.since <= level}
+    return {code for code, error in CODES.items() if error.is_of(level)}
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ TIERS: Final = (
     ),
     Tier(
         "releases",
-        "brokers and clients of Kafka 0.9 to 3.9 (Maven Central, npm, PyPI)",
+        "brokers and clients of Kafka 0.9 to 4.4 (Maven Central, npm, PyPI)",
         12,
         "third",
         (
@@ -171,6 +171,7 @@ TIERS: Final = (
             "tests/interop/test_logs_on_jvm.py",
             "tests/interop/test_migration_path.py",
             "tests/interop/test_missed_restarts.py",
+            "tests/interop/test_modern_kafka.py",
             "tests/interop/test_moves.py",
             "tests/interop/test_notifications_on_jvm.py",
             "tests/interop/test_rolling_changes.py",

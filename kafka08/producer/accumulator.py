@@ -24,8 +24,10 @@ from kafka08.producer.batch import (
     Times,
 )
 from kafka08.producer.future import RecordFuture
+from kafka08.producer.idempotence import Identity
 from kafka08.producer.partition_queue import NO_BATCH, PartitionQueue
 from kafka08.producer.ready_queues import ReadyQueues
+from kafka08.producer.sequences import Sequences
 from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Condition
@@ -69,6 +71,7 @@ class RecordAccumulator:
     on_batch       called, without the lock, for a new batch that the waiting sender does not know
     ordered        max.in.flight.requests.per.connection=1: a partition with a request in flight
                    waits, even if its leader has moved
+    is_idempotent  whether partitions have sequences
     clock          the time of records without a timestamp, in ms since 1970; None: the system's
     """
 
@@ -82,6 +85,7 @@ class RecordAccumulator:
         ordered: bool,
         on_batch: Callable[[], object],
         runtime: ClientRuntime,
+        is_idempotent: bool = False,
         clock: TimeMs | None = None,
     ) -> None:
         self.lock = runtime.lock()
@@ -91,6 +95,7 @@ class RecordAccumulator:
         self._linger_s = linger_s
         self._codec = codec
         self._ready = ReadyQueues(linger_s=linger_s, ordered=ordered)
+        self._is_idempotent = is_idempotent
         self._on_batch = on_batch
         self._runtime = runtime
         self._clock = clock
@@ -98,6 +103,8 @@ class RecordAccumulator:
         """The magic of new queues, whose leaders are perhaps not connected yet: that of the last
         broker which was asked for metadata."""
         self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._sequences: dict[TopicPartition, Sequences] = {}
+        """Of forgotten queues, too: brokers go on from the last number."""
         self._incomplete: dict[RecordBatch, None] = {}
         """In the order in which they were opened."""
         self._waiting: deque[MemoryWait] = deque()
@@ -123,7 +130,10 @@ class RecordAccumulator:
         found = self._queues.get(tp)
         if found is None:
             now = self._runtime.monotonic()
-            found = self._queues[tp] = PartitionQueue(tp, self.new_magic, now)
+            sequences = None
+            if self._is_idempotent:
+                sequences = self._sequences.setdefault(tp, Sequences())
+            found = self._queues[tp] = PartitionQueue(tp, self.new_magic, now, sequences)
         return found
 
     def queues(self) -> Collection[PartitionQueue]:
@@ -339,13 +349,15 @@ class RecordAccumulator:
         magic: int = 0,
         *,
         takes_wrappers: bool = True,
+        identity: Identity | None = None,
     ) -> tuple[list[list[RecordBatch]], bool]:
         """Take sendable batches for `broker`, at least one and at most about `max_bytes`; the
         caller holds the lock. One list per partition: consecutive batches can be sent as one set.
         Partitions take turns. Also returns whether more may be ready for it.
 
         `magic`: the format that the broker takes, in which these queues fill their next batches.
-        `takes_wrappers`: whether it takes several compressed batches in one set."""
+        `takes_wrappers`: whether it takes several compressed batches in one set. `identity`: that
+        of an idempotent producer, for batches that are sent for the first time."""
         urgent = self._is_urgent
         drained: list[list[RecordBatch]] = []
         left = max_bytes
@@ -368,6 +380,8 @@ class RecordAccumulator:
                 if batch is queue.open:
                     queue.close_open()
                 taken.append(queue.batches.popleft())
+                if identity is not None and batch.sent_as is None and queue.sequences is not None:
+                    queue.sequences.give(batch, identity)
                 left -= batch.reserved
                 together += batch.reserved
             if taken:
@@ -378,19 +392,28 @@ class RecordAccumulator:
         return drained, self._ready.number_of(broker) > 0
 
     def put_back(self, batches: Iterable[RecordBatch]) -> None:
-        """Return batches of one partition to the front of their queue, in the given order."""
+        """Return batches of one partition, whose request is done, to the front of their queue, in
+        the given order."""
         returned = list(batches)
         with self.lock:
             queue = self._queues[returned[0].tp]
-            queue.batches.extendleft(reversed(returned))
-            self._ready.place(queue)
+            if queue.sequences is None or returned[0].sent_as is None:
+                queue.batches.extendleft(reversed(returned))
+            else:
+                for batch in returned:
+                    queue.sequences.put_back(batch, queue.batches)
+            self._request_done(queue.tp)
 
-    def request_done(self, tp: TopicPartition) -> None:
-        """A request with batches of `tp` is no longer in flight."""
+    def passes(self, batch: RecordBatch, error: KafkaError) -> bool | None:
+        """Whether a batch that was refused is sent again because of its sequence, see Sequences."""
         with self.lock:
-            self._request_done(tp)
+            sequences = self._queues[batch.tp].sequences
+            if sequences is None or batch.sent_as is None:
+                return None
+            return sequences.passes(batch, error)
 
     def _request_done(self, tp: TopicPartition) -> None:
+        """A request with batches of `tp` is no longer in flight."""
         queue = self._queues[tp]
         queue.in_flight -= 1
         self._ready.place(queue)
@@ -405,13 +428,15 @@ class RecordAccumulator:
         were_in_flight: bool = False,
     ) -> None:
         """Complete batches that were stored as one set at `base_offset`, or that failed.
-        `were_in_flight`: their request is done, too, as after `request_done`."""
+        `were_in_flight`: their request is done, too."""
         done = list(batches)
         with self.lock:
-            if were_in_flight:
-                self._request_done(done[0].tp)
             for batch in done:
                 self._incomplete.pop(batch, None)
+                if batch.sent_as is not None:
+                    self._end_sequence(batch, error)
+            if were_in_flight:
+                self._request_done(done[0].tp)
             self._release(sum([batch.reserved for batch in done]))
         for batch in done:
             # Outside the lock: callbacks may send.
@@ -419,6 +444,12 @@ class RecordAccumulator:
             batch.complete(base_offset, error, log_append_time_ms)
             if base_offset != NO_OFFSET:
                 base_offset += count
+
+    def _end_sequence(self, batch: RecordBatch, error: KafkaError | None) -> None:
+        queue = self._queues[batch.tp]
+        if queue.sequences is not None:
+            queue.sequences.end(batch, error)
+            self._ready.place(queue)
 
     def take_overdue(self, ready_before: float, reachable: Collection[Broker]) -> list[RecordBatch]:
         """Remove batches that could have been sent before that time if their leader had been known

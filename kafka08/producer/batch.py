@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka08 import kernel
 from kafka08.errors import KafkaError, UnsupportedForMessageFormat
-from kafka08.format.v2 import V2, packed
+from kafka08.format.v2 import V2, packed, stamp
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, MAX_MAGIC, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
@@ -55,6 +55,8 @@ class RecordBatch:
     created      when it was created (monotonic seconds)
     attempts     failed attempts so far; the next one is not before `retry_at`
     alone        send it in a message set of its own, see Sender
+    sent_as      producer id, epoch and first sequence with which it is sent; None: without
+    signed_as    those that its set has
     count        the number of its records, once it is closed
     base_offset  offset of its first record, once `done`; NO_OFFSET on error and with acks=0
     error        why it was not stored (or might not have been), once `done`
@@ -84,6 +86,8 @@ class RecordBatch:
         "reserved",
         "retry_at",
         "runtime",
+        "sent_as",
+        "signed_as",
         "tp",
     )
 
@@ -111,6 +115,8 @@ class RecordBatch:
         self.attempts = 0
         self.retry_at = created
         self.alone = False
+        self.sent_as: tuple[int, int, int] | None = None
+        self.signed_as: tuple[int, int, int] | None = None
         self.base_offset = NO_OFFSET
         self.error: KafkaError | None = None
         self.builder: kernel.SetBuilder | None = None
@@ -164,7 +170,12 @@ class RecordBatch:
                 self._convert_down(self._data, magic)
             elif magic == RECORDS > self.magic:
                 self._convert_up(self._data)
-            return self._packed(self._data)
+            packed_data = self._packed(self._data)
+            if self.sent_as != self.signed_as and self.sent_as is not None:
+                assert isinstance(packed_data, bytearray), "the kernel has built it"
+                stamp(packed_data, *self.sent_as, checksum=kernel.crc32c)
+                self.signed_as = self.sent_as
+            return packed_data
 
     def _convert_down(self, data: Buffer, magic: int) -> None:
         """Convert its set, packed or not; the caller holds the lock."""

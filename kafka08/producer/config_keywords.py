@@ -34,6 +34,8 @@ class KafkaProducerConfigKeywords(TypedDict, total=False):
     key_serializer: str
     value_serializer: str
     partitioner_class: str
+    enable_idempotence: bool | None
+    delivery_timeout_ms: int
     interceptor_classes: str
     kafka08_allow_less_safety: str
     metric_reporters: str

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import repeat
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08 import kernel
@@ -43,6 +44,7 @@ from kafka08.producer.batch import (
 )
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
+from kafka08.producer.idempotence import Idempotence
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.network_client import NetworkClient
@@ -119,6 +121,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             ordered=config.max_in_flight_requests_per_connection == 1,
             on_batch=self._network.wake_up,
             runtime=runtime,
+            is_idempotent=config.idempotence is not Idempotence.OFF,
             # The kernel reads the system's clock itself: a call would cost a tenth of a send.
             clock=None if runtime.time_ms is SYSTEM_CLOCK.time_ms else runtime.time_ms,
         )
@@ -432,9 +435,13 @@ def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
         acks=config.required_acks,
         ack_timeout_ms=min(config.timeout_ms, config.request_timeout_ms),
         request_timeout_s=config.request_timeout_ms / 1000,
-        retries=config.retries,
+        retries=config.tries_again,
         backoff_s=config.retry_backoff_ms / 1000,
         max_request_bytes=config.max_request_size,
+        delivery_s=(
+            inf if config.idempotence is Idempotence.OFF else config.delivery_timeout_ms / 1000
+        ),
+        idempotence=config.idempotence,
     )
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.plugins import plugin
 from kafka08.client.security import SecureClientConfig
-from kafka08.config import LONG_MAX, check_id, key
+from kafka08.config import INT_MAX, LONG_MAX, check_id, key
+from kafka08.errors import ConfigError
+from kafka08.producer.idempotence import UNACKNOWLEDGED_MAX, Idempotence
 from kafka08.producer.partitioners import RecordPartitioner
 from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
 from kafka08.protocol import compression
@@ -43,7 +45,7 @@ class KafkaProducerConfig(SecureClientConfig):
     Serializers, partitioner and interceptors take names of Java classes or `module:callable`.
     """
 
-    SAFETY = OF_PRODUCERS
+    SAFETY = {"transactional.id": OF_PRODUCERS["transactional.id"]}
 
     bootstrap_servers: str = key(doc="host:port,host:port of brokers to learn the others from.")
     acks: str = key(
@@ -108,6 +110,14 @@ class KafkaProducerConfig(SecureClientConfig):
     partitioner_class: str = key(
         _DEFAULT_PARTITIONERS[0], doc="Chooses the partition of a record that names none."
     )
+    enable_idempotence: bool | None = key(
+        None,
+        doc="Brokers from 0.11 on store each record once. true needs them, and acks=all; unset: "
+        "with acks=all and retries, where brokers can.",
+    )
+    delivery_timeout_ms: int = key(
+        120_000, low=0, doc="How long an idempotent producer tries to deliver a batch."
+    )
     interceptor_classes: str = key("", doc="Comma list of module:callable that make interceptors.")
     kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
     metric_reporters: str = key("", effect=False, doc="Java classes that report metrics.")
@@ -128,6 +138,18 @@ class KafkaProducerConfig(SecureClientConfig):
         super().validate()
         parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
         check_id("client.id", self.client_id)
+        if self.enable_idempotence:
+            for name, fits, wanted in (
+                ("acks", self.required_acks == -1, "all"),
+                ("retries", self.tries_again > 0, "above 0"),
+                (
+                    "max.in.flight.requests.per.connection",
+                    self.max_in_flight_requests_per_connection <= UNACKNOWLEDGED_MAX,
+                    f"{UNACKNOWLEDGED_MAX} at most",
+                ),
+            ):
+                if not fits:
+                    raise ConfigError(f"enable.idempotence=true needs {name} {wanted}")
         self.serializers()
         self.partitioner()
 
@@ -137,8 +159,29 @@ class KafkaProducerConfig(SecureClientConfig):
 
     @property
     def required_acks(self) -> int:
-        """`acks` as a number of the protocol."""
+        """`acks` as a number of the protocol; all by default for enable.idempotence=true."""
+        if self.enable_idempotence and "acks" not in self.given:
+            return -1
         return -1 if self.acks == "all" else int(self.acks)
+
+    @property
+    def idempotence(self) -> Idempotence:
+        """What it asks of brokers."""
+        if self.enable_idempotence is not None:
+            return Idempotence.REQUIRED if self.enable_idempotence else Idempotence.OFF
+        may = (
+            self.required_acks == -1
+            and self.retries > 0
+            and self.max_in_flight_requests_per_connection <= UNACKNOWLEDGED_MAX
+        )
+        return Idempotence.WANTED if may else Idempotence.OFF
+
+    @property
+    def tries_again(self) -> int:
+        """`retries`; without limit by default for enable.idempotence=true."""
+        if self.enable_idempotence and "retries" not in self.given:
+            return INT_MAX
+        return self.retries
 
     @property
     def codec(self) -> int:

@@ -7,6 +7,7 @@ from typing import Final
 
 from kafka08 import kernel
 from kafka08.producer.batch import RecordBatch
+from kafka08.producer.sequences import Sequences
 from kafka08.protocol import compression
 from kafka08.structs import Broker, TopicPartition
 
@@ -26,6 +27,7 @@ class PartitionQueue(kernel.OpenSet):
     magic       format of its next batches: the one that its last leader takes
     in_flight   the number of requests with its batches that wait for a response
     used_at     when its last batch was opened, or it was made (monotonic seconds)
+    sequences   the numbers of its records; None for a producer that is not idempotent
     is_joined   whether the last of them has several batches. If it is refused, they are sent again
                 one by one: until then the partition waits
     """
@@ -38,15 +40,23 @@ class PartitionQueue(kernel.OpenSet):
         "leader",
         "magic",
         "open",
+        "sequences",
         "tp",
         "used_at",
     )
 
-    def __init__(self, tp: TopicPartition, magic: int = 0, used_at: float = 0.0) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        magic: int = 0,
+        used_at: float = 0.0,
+        sequences: Sequences | None = None,
+    ) -> None:
         super().__init__()
         self.tp = tp
         self.used_at = used_at
         self.magic = magic
+        self.sequences = sequences
         self.batches: deque[RecordBatch] = deque()
         self.open = NO_BATCH
         self.leader: Broker | None = None

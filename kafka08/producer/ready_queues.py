@@ -106,8 +106,11 @@ class ReadyQueues:
             self._add(queue)
 
     def is_busy(self, queue: PartitionQueue) -> bool:
-        """Whether its batches wait for the response to a request."""
-        return queue.in_flight > 0 and (self._ordered or queue.is_joined)
+        """Whether its batches, at least one, wait for the response to a request."""
+        if queue.in_flight > 0 and (self._ordered or queue.is_joined):
+            return True
+        sequences = queue.sequences
+        return sequences is not None and not sequences.may_send(queue.batches[0], queue.in_flight)
 
     def number_of(self, leader: Broker) -> int:
         """The number of queues with something for it."""

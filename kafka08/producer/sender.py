@@ -15,16 +15,19 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Final, NamedTuple
 
 from kafka08.client.metadata import TOPIC_EXPIRY_S
 from kafka08.client.requests import produce_request, produce_results, produce_version
 from kafka08.client.retry import may_be_stored_later, needs_metadata
+from kafka08.config import INT_MAX
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
     AuthenticationFailed,
     ConnectionFailed,
+    DuplicateSequence,
     FailedToSend,
     KafkaError,
     ProducerClosed,
@@ -41,11 +44,13 @@ from kafka08.network.session import InFlightRequest
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RECORDS, RecordBatch
 from kafka08.producer.broker_channel import ClientResponse
+from kafka08.producer.idempotence import Idempotence, Identity
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender_metrics import SenderMetrics
 from kafka08.protocol import compression
+from kafka08.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import (
     MAGIC_1_VERSION,
@@ -70,6 +75,11 @@ GIVE_UP_S: Final = 1.0
 """How long a close waits for a sender that gives up."""
 
 
+NOT_IDEMPOTENT: Final = UnsupportedVersion(
+    "enable.idempotence=true needs brokers from 0.11 on: this one may store a record twice"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
     """acks               0, 1 or -1
@@ -78,6 +88,8 @@ class SenderSettings:
     retries            attempts after the first one
     backoff_s          wait before a retry
     max_request_bytes  size of a request; at least one batch
+    delivery_s         no retry later than this after a batch was created
+    idempotence        whether brokers are to store each batch once, see Idempotence
     """
 
     acks: int
@@ -86,6 +98,8 @@ class SenderSettings:
     retries: int
     backoff_s: float
     max_request_bytes: int
+    delivery_s: float = inf
+    idempotence: Idempotence = Idempotence.OFF
 
 
 class ProduceForm(NamedTuple):
@@ -93,6 +107,7 @@ class ProduceForm(NamedTuple):
 
     version         of the Produce request
     magic           format of the messages
+    gives_ids       whether it gives a producer its id
     takes_wrappers  whether a set may have several compressed batches: from 0.11 on a broker refuses
                     them, and after a refusal later batches would overtake
     unsupported     why it gets none: it serves only later versions
@@ -102,6 +117,7 @@ class ProduceForm(NamedTuple):
     magic: int
     takes_wrappers: bool
     unsupported: UnsupportedVersion | None
+    gives_ids: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -111,10 +127,17 @@ def produce_form(versions: VersionRanges) -> ProduceForm:
     try:
         version = versions.highest(ProduceRequest, 0, TEXT_VERSION)
         if version >= MAGIC_2_VERSION:
-            return ProduceForm(version, RECORDS, False, None)
+            return ProduceForm(version, RECORDS, False, None, gives_ids(versions))
         return ProduceForm(*produce_version(versions), takes_wrappers, None)
     except UnsupportedVersion as error:
         return ProduceForm(0, 0, takes_wrappers, error)
+
+
+def gives_ids(versions: VersionRanges) -> bool:
+    try:
+        return versions.highest(InitProducerIdRequest, 0, 0) == 0
+    except UnsupportedVersion:
+        return False
 
 
 def not_sent(records: Sequence[ProducerRecord]) -> FailedToSend:
@@ -161,6 +184,11 @@ class Sender(ProcessBound):
         self._is_finishing = False
         self._expire_at = 0.0
         self._unsent: list[ProducerRecord] = []
+        self._identity: Identity | None = None
+        self._is_identity_asked = False
+        self._ask_identity_at = 0.0
+        self._has_no_identity = False
+        """The cluster gives none, and the producer may do without."""
         self._task: Task | None = None
 
     def start(self) -> None:
@@ -245,6 +273,8 @@ class Sender(ProcessBound):
             while self._network.is_ready(address, now) and self._send_to(broker, address, now):
                 pass
         wait_s = min(ready.wait_s, self._ask_for_metadata(now), self._expire(now))
+        if ready.leaders and now < self._ask_identity_at:
+            wait_s = min(wait_s, self._ask_identity_at - now)
         for event in self._network.poll(wait_s):
             if isinstance(event, ClientResponse):
                 self._handle_response(event)
@@ -256,6 +286,11 @@ class Sender(ProcessBound):
         whether there may be more of them."""
         settings = self._settings
         form = produce_form(self._network.versions(address))
+        if self._wants_identity:
+            if self._must_wait_for_identity(form, address, now):
+                return False
+            if not form.gives_ids and self._settings.idempotence is Idempotence.REQUIRED:
+                form = form._replace(unsupported=form.unsupported or NOT_IDEMPOTENT)
         with self._accumulator.lock:
             drained, has_more = self._accumulator.drain(
                 broker,
@@ -263,6 +298,7 @@ class Sender(ProcessBound):
                 now,
                 form.magic,
                 takes_wrappers=form.takes_wrappers,
+                identity=self._identity if form.magic == RECORDS else None,
             )
         if not drained:
             return False
@@ -296,6 +332,38 @@ class Sender(ProcessBound):
             for parts in drained:
                 self._failed(parts, error)
         return has_more
+
+    @property
+    def _wants_identity(self) -> bool:
+        return self._settings.idempotence is not Idempotence.OFF and not self._has_no_identity
+
+    def _must_wait_for_identity(self, form: ProduceForm, address: Address, now: float) -> bool:
+        """Ask this broker for the identity, if the producer has none."""
+        if not form.gives_ids or self._identity is not None:
+            return False
+        if not self._is_identity_asked and now >= self._ask_identity_at:
+            self._is_identity_asked = True
+            self._network.send(
+                address,
+                InitProducerIdRequest(None, INT_MAX),
+                None,
+                now=now,
+                deadline=now + self._settings.request_timeout_s,
+                expects_response=True,
+            )
+        return True
+
+    def _take_identity(self, response: InitProducerIdResponse) -> None:
+        self._is_identity_asked = False
+        error = error_of(response.error_code, "a producer id")
+        if error is None:
+            self._identity = Identity(response.producer_id, response.producer_epoch)
+        elif self._settings.idempotence is Idempotence.WANTED and not error.retriable:
+            logger.warning("Retries may store records twice: %s", error)
+            self._has_no_identity = True
+        else:
+            logger.info("%s", error)
+            self._ask_identity_at = self._runtime.monotonic() + self._settings.backoff_s
 
     def _sets_of(
         self, drained: list[list[RecordBatch]], form: ProduceForm
@@ -354,6 +422,8 @@ class Sender(ProcessBound):
         if now < self._expire_at:
             return self._expire_at - now
         timeout_s = self._settings.request_timeout_s
+        if self._settings.delivery_s != inf:
+            timeout_s = self._settings.delivery_s
         self._expire_at = now + min(1.0, timeout_s / 4)
         brokers = self._metadata.cluster.brokers.values()
         reachable = {b for b in brokers if self._network.is_open((b.host, b.port))}
@@ -371,6 +441,9 @@ class Sender(ProcessBound):
             self._metadata_in_flight = False
             self._metadata.update(response, self._runtime.monotonic())
             return
+        if isinstance(response, InitProducerIdResponse):
+            self._take_identity(response)
+            return
         now = self._runtime.monotonic()
         self.metrics.on_response(
             now - (received.sent.deadline - self._settings.request_timeout_s), now
@@ -387,6 +460,8 @@ class Sender(ProcessBound):
                 self._failed(parts, ProtocolError(f"the leader's response has no {tp}"))
             elif result.error_code == NO_ERROR:
                 self._stored(parts, result.base_offset, result.log_append_time_ms)
+            elif result.error_code == DuplicateSequence.code:
+                self._stored(parts, NO_OFFSET)  # before the last five, whose offsets are known
             else:
                 error = error_of(result.error_code, str(tp))
                 assert error is not None
@@ -402,6 +477,9 @@ class Sender(ProcessBound):
             self._lost_one(sent, lost.error if sent is lost.sent[0] else None)
 
     def _lost_one(self, sent: InFlightRequest, error: KafkaError | None) -> None:
+        if sent.request is InitProducerIdRequest:
+            self._is_identity_asked = False
+            return
         if sent.context is None:
             self._metadata_in_flight = False
             return
@@ -422,11 +500,18 @@ class Sender(ProcessBound):
 
     def _failed(self, parts: Sequence[RecordBatch], error: KafkaError) -> None:
         """Retry where possible; complete the other batches with the error."""
-        self._accumulator.request_done(parts[0].tp)
+        verdict = self._accumulator.passes(parts[0], error)
         if needs_metadata(error):
             self._metadata.request_update([parts[0].tp.topic])
         passes = may_be_stored_later(error)
-        again = [b for b in parts if passes and b.attempts < self._settings.retries]
+        now = self._runtime.monotonic()
+        latest = now - self._settings.delivery_s
+        again = [
+            b
+            for b in parts
+            if b.created > latest
+            and (passes and b.attempts < self._settings.retries if verdict is None else verdict)
+        ]
         is_refusal = isinstance(error, ApiError) and not error.retriable
         # See the module: each goes once more by itself, which is no retry.
         if is_refusal and len(again) < len(parts) > 1:
@@ -434,7 +519,6 @@ class Sender(ProcessBound):
                 batch.alone = True
             self._accumulator.put_back(parts)
             return
-        now = self._runtime.monotonic()
         retry_at = now + self._settings.backoff_s
         for batch in again:
             batch.attempts += 1
@@ -449,4 +533,4 @@ class Sender(ProcessBound):
             self._accumulator.put_back(again)
         ended = [batch for batch in parts if batch not in again]
         self.metrics.failed(ended, now)
-        self._accumulator.complete(ended, error=error)
+        self._accumulator.complete(ended, error=error, were_in_flight=not again)

@@ -15,11 +15,14 @@ from functools import partial
 from kafka08 import kernel
 from kafka08.errors import (
     NO_ERROR,
+    InvalidProducerEpoch,
     LeaderNotAvailable,
     NotLeaderForPartition,
     OffsetOutOfRange,
+    OutOfOrderSequence,
     UnknownTopicOrPartition,
 )
+from kafka08.format import batches
 from kafka08.protocol import message_set
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.fetch import (
@@ -29,6 +32,7 @@ from kafka08.protocol.fetch import (
     FetchResponse,
     FetchTopicResponse,
 )
+from kafka08.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
     MetadataRequest,
@@ -50,7 +54,7 @@ from kafka08.protocol.produce import (
     ProduceResponse,
     ProduceTopicResponse,
 )
-from kafka08.protocol.types import Request, Response
+from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.structs import EARLIEST_OFFSET, NO_LEADER, TopicPartition
 from tests.mock_clock import MockClock
 from tests.network.scripted import Hangup, ScriptedNetwork
@@ -82,6 +86,10 @@ class FakeCluster:
         self.logs: dict[TopicPartition, bytearray] = {}
         self.refusals: dict[TopicPartition, deque[int]] = {}
         self.codecs: list[int] = []
+        self.producers: dict[
+            tuple[TopicPartition, int], tuple[int, list[tuple[int, int, int]]]
+        ] = {}
+        """Epoch, and the last five batches of each: sequence, records, offset."""
         self.coordinator = ConsumerMetadataResponse(NO_ERROR, 1, "b1", PORT)
         for broker_id in brokers:
             self.network.broker(f"b{broker_id}", PORT, partial(self.respond, broker_id))
@@ -124,6 +132,8 @@ class FakeCluster:
                 return self._fetch(broker_id, request)
             case OffsetsRequest():
                 return self._offsets(broker_id, request)
+            case InitProducerIdRequest():
+                return InitProducerIdResponse(0, NO_ERROR, 7, 0)
             case OffsetFetchRequest():
                 return OffsetFetchResponse([])  # to a probe
         raise AssertionError(f"{request} was not expected")
@@ -180,11 +190,33 @@ class FakeCluster:
         code = self._code(broker_id, tp)
         if code:
             return ProducePartitionResponse(part.partition, code, -1)
-        self.codecs.append(kernel.validate(part.message_set, 1 << 30).codec)
         base = self.log_end(tp)
+        if (found := self._sequence(tp, part.message_set)) is not None:
+            return ProducePartitionResponse(part.partition, *found)
+        self.codecs.append(kernel.validate(part.message_set, 1 << 30).codec)
         pairs = [(m.key, m.value) for m in message_set.decode(part.message_set)]
         self.logs.setdefault(tp, bytearray()).extend(kernel.build_set(pairs, base))
         return ProducePartitionResponse(part.partition, NO_ERROR, base)
+
+    def _sequence(self, tp: TopicPartition, data: Buffer) -> tuple[int, int] | None:
+        """The error or the offset of a batch that is not the producer's next one."""
+        (batch, *_) = batches(data)
+        if batch.base_sequence < 0:
+            return None
+        epoch, known = self.producers.get((tp, batch.producer_id), (-1, []))
+        for sequence, _, offset in known:
+            if (epoch, sequence) == (batch.producer_epoch, batch.base_sequence):
+                return NO_ERROR, offset
+        expected = known[-1][0] + known[-1][1] if known else batch.base_sequence
+        if batch.producer_epoch != epoch:
+            known, expected = [], 0 if epoch >= 0 else batch.base_sequence
+        if batch.producer_epoch < epoch:
+            return InvalidProducerEpoch.code, -1
+        if batch.base_sequence != expected:
+            return OutOfOrderSequence.code, -1
+        entry = batch.base_sequence, batch.record_count, self.log_end(tp)
+        self.producers[tp, batch.producer_id] = batch.producer_epoch, [*known, entry][-5:]
+        return None
 
     def _fetch(self, broker_id: int, request: FetchRequest) -> FetchResponse:
         return FetchResponse(

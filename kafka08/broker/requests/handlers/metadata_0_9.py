@@ -61,7 +61,7 @@ def create_one(broker: BrokerContext, topic: str) -> int:
     try:
         broker.topics.create([topic])
     except AdminError as error:
-        new = broker.config.level >= InvalidReplicationFactor.since
+        new = InvalidReplicationFactor.is_of(broker.config.level)
         return InvalidReplicationFactor.code if new else code_of(error)
     except KafkaError as error:
         return code_of(error)

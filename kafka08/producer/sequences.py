@@ -1,0 +1,129 @@
+"""Sequences: the numbers by which brokers from 0.11 on store each record of a partition once.
+
+Pure. A batch keeps the producer id, epoch and sequence with which it was first sent: a broker that
+has stored it knows it by them. After a batch has ended without being stored, the numbers behind it
+can never be taken: then the partition goes on from 0 under the next epoch, of the same id. But not
+before it is known that no batch behind it is stored, or such a batch would be stored twice: until
+then they are sent again one by one, as they were. The broker refuses the first that it lacks
+(OutOfOrderSequence), and with it all behind.
+
+Source: org.apache.kafka.clients.producer.internals.TransactionManager 2.8.2, which begins the next
+epoch without waiting.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import takewhile
+from typing import Final
+
+from kafka08.config import INT_MAX
+from kafka08.errors import (
+    ApiError,
+    KafkaError,
+    NotEnoughReplicasAfterAppend,
+    OutOfOrderSequence,
+    RequestTimedOut,
+    UnknownError,
+    UnknownProducerId,
+)
+from kafka08.producer.batch import RecordBatch
+from kafka08.producer.idempotence import EPOCH_MAX, UNACKNOWLEDGED_MAX, Identity
+
+MAYBE_STORED: Final = (RequestTimedOut, NotEnoughReplicasAfterAppend)
+
+
+def may_be_stored(error: KafkaError) -> bool:
+    """Whether a batch with this error may be in the log."""
+    if not isinstance(error, ApiError) or type(error) is UnknownError:
+        return True
+    return isinstance(error, MAYBE_STORED)
+
+
+class Sequences:
+    """Those of one partition. The caller holds the accumulator's lock.
+
+    identity   with which the next batch is sent; None before the first
+    unacked    the batches that have a sequence and no result yet, in their order
+    """
+
+    __slots__ = ("_is_broken", "_is_unsure", "_next", "identity", "unacked")
+
+    def __init__(self) -> None:
+        self.identity: Identity | None = None
+        self.unacked: deque[RecordBatch] = deque()
+        self._next = 0
+        self._is_broken = False
+        """A batch has ended: those behind it need the next epoch."""
+        self._is_unsure = False
+        """Some of those may be stored."""
+
+    def may_send(self, batch: RecordBatch, in_flight: int) -> bool:
+        """Whether the first batch of the queue may be sent, with so many in flight. A batch that is
+        sent again goes before those behind it, by itself."""
+        if self._is_broken and not in_flight and (not self._is_unsure or not self.unacked):
+            self._begin_epoch()
+        if batch.sent_as is not None:
+            return batch is self.unacked[0] and not (self._is_broken and in_flight)
+        return not self._is_broken and len(self.unacked) < UNACKNOWLEDGED_MAX
+
+    def give(self, batch: RecordBatch, identity: Identity) -> None:
+        """Number a batch that is sent for the first time; `identity`: the newest one."""
+        if self.identity is None or identity.producer_id != self.identity.producer_id:
+            if self.unacked:
+                identity = self.identity or identity
+            else:
+                self.identity, self._next = identity, 0
+        assert self.identity is not None
+        batch.sent_as = (*self.identity, self._next)
+        self._next = (self._next + batch.count) & INT_MAX
+        self.unacked.append(batch)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the id has no later epoch: the partition needs another one."""
+        return self.identity is not None and self.identity.epoch >= EPOCH_MAX
+
+    def put_back(self, batch: RecordBatch, queued: deque[RecordBatch]) -> None:
+        """Return a batch with a sequence to its place among those that will be sent."""
+        before = {id(one) for one in takewhile(lambda one: one is not batch, self.unacked)}
+        place = sum(1 for _ in takewhile(lambda one: id(one) in before, queued))
+        queued.insert(place, batch)
+
+    def passes(self, batch: RecordBatch, error: KafkaError) -> bool | None:
+        """Whether a batch with this error is sent again, whatever the number of its attempts; None:
+        as without sequences."""
+        if isinstance(error, OutOfOrderSequence):
+            if batch is not self.unacked[0]:
+                return True  # one in front of it is on its way
+            if self._is_broken:
+                self._is_unsure = False
+                return True
+            return False  # the broker lacks what it had
+        if isinstance(error, UnknownProducerId):
+            if batch is not self.unacked[0]:
+                return True
+            if batch.attempts:
+                return None  # it may have been stored before it was forgotten
+            self._is_broken, self._is_unsure = True, False
+            return True
+        return None
+
+    def end(self, batch: RecordBatch, error: KafkaError | None) -> None:
+        """The batch has its result."""
+        if batch.sent_as is None or batch not in self.unacked:
+            return
+        self.unacked.remove(batch)
+        if error is not None:
+            self._is_unsure = self._is_unsure or may_be_stored(error)
+            self._is_broken = True
+
+    def _begin_epoch(self) -> None:
+        for batch in self.unacked:
+            batch.sent_as = None
+        self.unacked.clear()
+        self._next = 0
+        self._is_broken = self._is_unsure = False
+        if self.identity is not None:
+            producer_id, epoch = self.identity
+            self.identity = Identity(producer_id, epoch + 1) if epoch < EPOCH_MAX else None

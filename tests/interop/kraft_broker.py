@@ -1,0 +1,139 @@
+"""A JVM broker of 4.4, which is its own controller, with a listener for each of our needs."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from kafka08.embedded.ports import free_ports
+from tests.interop.jvm import HERE, JvmProcess, run_tool
+from tests.interop.secured_broker import OF_SERVER, STORE_PASSWORD, make_stores
+from tests.network.secured import DATA
+
+POM_4_4: Final = HERE / "pom-4.4.0.xml"
+CLUSTER_ID: Final = "kafka08-interop-test-1"
+LISTENERS: Final = ("PLAINTEXT", "SASL_SSL", "PROXIED", "CONTROLLER")
+"""PROXIED names the port of a proxy."""
+
+
+class KraftBroker(JvmProcess):
+    """address    listener → its host:port
+    proxy_port    what clients of PROXIED are told; the proxy connects to `address["PROXIED"]`
+    """
+
+    def __init__(self, directory: Path) -> None:
+        stores = make_stores(directory)
+        *ports, self.proxy_port = free_ports(len(LISTENERS) + 1)
+        self.address = {
+            name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)
+        }
+        advertised = {**self.address, "PROXIED": f"127.0.0.1:{self.proxy_port}"}
+        del advertised["CONTROLLER"]
+        keys = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{self.address['CONTROLLER']}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(f"{name}://{at}" for name, at in self.address.items()),
+            "advertised.listeners": ",".join(f"{name}://{at}" for name, at in advertised.items()),
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,"
+            "PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.location": str(stores["broker"]),
+            "ssl.keystore.password": STORE_PASSWORD,
+            "ssl.key.password": STORE_PASSWORD,
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": OF_SERVER["plain"],
+            "log.dirs": str(directory / "logs"),
+            "offsets.topic.num.partitions": "2",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "2",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.cleaner.dedupe.buffer.size": "4194304",
+        }
+        config = directory / "server.properties"
+        config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
+        done = run_tool(
+            *("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)),
+            pom=POM_4_4,
+        )
+        assert done.rc == 0, done
+        super().__init__(
+            *("broker of 4.4", directory / "server.out", "kafka.Kafka", str(config)),
+            ready=self._is_ready,
+            pom=POM_4_4,
+        )
+
+    def _is_ready(self) -> bool:
+        return "Kafka Server started" in self.log.read_text(errors="replace")
+
+    def keys(self, listener: str) -> dict[str, str]:
+        """Those of a client of ours."""
+        if listener != "SASL_SSL":
+            at = f"127.0.0.1:{self.proxy_port}" if listener == "PROXIED" else self.address[listener]
+            return {"bootstrap.servers": at}
+        user = "org.apache.kafka.common.security.plain.PlainLoginModule required username={} {};"
+        return {
+            "bootstrap.servers": self.address[listener],
+            "security.protocol": listener,
+            "ssl.truststore.location": str(DATA / "ca.pem"),
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": user.format("alice", 'password="alice-secret"'),
+        }
+
+
+@contextmanager
+def cutting_proxy(port: int, to: str, seed: int) -> Iterator[list[int]]:
+    """Passes bytes on, and closes each connection after some: before a request arrives, within a
+    response or behind it. Yields the number of cuts, which ends at 30."""
+    host, _, target = to.rpartition(":")
+    rng, cuts = random.Random(seed), [0]
+    listener = socket.create_server(("127.0.0.1", port))
+
+    def pipe(source: socket.socket, sink: socket.socket, left: int) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if cuts[0] < 30 and left < len(data):
+                    sink.sendall(data[:left])
+                    cuts[0] += 1
+                    break
+                left -= len(data)
+                sink.sendall(data)
+        for sock in (source, sink):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def serve(client: socket.socket, limits: tuple[int, int]) -> None:
+        with client, socket.create_connection((host, int(target))) as broker:
+            answers = threading.Thread(target=pipe, args=(broker, client, limits[1]))
+            answers.start()
+            pipe(client, broker, limits[0])
+            answers.join()
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                limits = rng.randrange(700, 20_000), rng.randrange(700, 2500)
+                served.append(threading.Thread(target=serve, args=(client, limits)))
+                served[-1].start()
+
+    served = [threading.Thread(target=accept)]
+    served[0].start()
+    try:
+        yield cuts
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for thread in served:
+            thread.join(30)
