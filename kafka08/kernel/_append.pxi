@@ -54,7 +54,7 @@ def append_copies(list tails, list sets, int64_t now_ms):
 
 def copy_fetched(
     payload, list tails, list offsets, list limits, list positions, int64_t bytes_max,
-    list high_watermarks,
+    list high_watermarks, list log_starts=None,
 ):
     cdef Py_buffer view
     cdef Py_ssize_t i, count = len(tails)
@@ -62,6 +62,8 @@ def copy_fetched(
     cdef Slice* slices = NULL
     if not len(offsets) == len(limits) == len(positions) == len(high_watermarks) == count:
         raise ValueError("as many offsets, limits, positions and high watermarks as tails")
+    if log_starts is not None and len(log_starts) != count:
+        raise ValueError("as many log starts as tails")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         slices = <Slice*>calloc(count + 1, sizeof(Slice))
@@ -69,6 +71,7 @@ def copy_fetched(
             raise MemoryError
         for i in range(count):
             slices[i].high_watermark = high_watermarks[i]
+            slices[i].log_start = -1 if log_starts is None else log_starts[i]
             if not find_slice(<SegmentTail?>tails[i], offsets[i], positions[i], &slices[i]):
                 return None
             total += slices[i].size

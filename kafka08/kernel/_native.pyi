@@ -405,6 +405,7 @@ def copy_fetched(
     positions: list[int],
     bytes_max: int,
     high_watermarks: list[int],
+    log_starts: list[int] | None = None,
 ) -> bytes | None: ...
 def pack_fields(form: bytes, fields: tuple[Any, ...], framed: bool = False) -> bytes: ...
 def unpack_snappy(data: Buffer, max_bytes: int, first_only: bool = False) -> bytearray | None: ...
@@ -422,5 +423,8 @@ def write_produced(
     payload: memoryview, base_offsets: list[int], times_ms: list[int] | None = None
 ) -> bytes: ...
 def write_fetched(
-    payload: memoryview, high_watermarks: list[int], sizes: list[int]
+    payload: memoryview,
+    high_watermarks: list[int],
+    sizes: list[int],
+    log_starts: list[int] | None = None,
 ) -> list[bytes]: ...

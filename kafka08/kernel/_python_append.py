@@ -173,10 +173,11 @@ def copy_fetched(
     positions: list[int],
     bytes_max: int,
     high_watermarks: list[int],
+    log_starts: list[int] | None = None,
 ) -> bytes | None:
     """The encoded response to a Fetch request that `read_fetch` has read, with copies of the sets
     from these offsets to the segments' ends. `positions`: where the messages from these offsets on
-    begin; negative if that is not known.
+    begin; negative if that is not known. `log_starts` as for `write_fetched`.
 
     None, if that is not the rule: the messages from the fetch offset on begin in an earlier
     segment, at a position that is not known without reading, or in a file without a descriptor; a
@@ -202,7 +203,7 @@ def copy_fetched(
             if len(sets[-1]) != size:
                 return None
     try:
-        headers = write_fetched(payload, high_watermarks, sizes)
+        headers = write_fetched(payload, high_watermarks, sizes, log_starts)
     except OverflowError:
         return None
     return b"".join(chain.from_iterable(zip_longest(headers, sets, fillvalue=b"")))

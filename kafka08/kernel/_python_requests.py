@@ -5,8 +5,9 @@ A request is `key:i16 version:i16 correlation_id:i32 client:str` and then
 
     Produce 0-3    (transactional_id:str from 3 on) acks:i16 timeout:i32
                    [topic:str [partition:i32 set:bytes32]]
-    Fetch 0-3      replica:i32 max_wait:i32 min_bytes:i32 (max_bytes:i32 from 3 on)
-                   [topic:str [partition:i32 offset:i64 max_bytes:i32]]
+    Fetch 0-5      replica:i32 max_wait:i32 min_bytes:i32 (max_bytes:i32 from 3 on)
+                   (isolation:i8 from 4 on) [topic:str [partition:i32 offset:i64
+                   (log_start:i64 from 5 on) max_bytes:i32]]
 
 kafka08.protocol.produce and fetch have the layouts of the responses; the tests compare with that
 codec. Source: kafka.api.ProducerRequest, FetchRequest 0.8.2.2 and 0.10.2.2.
@@ -29,8 +30,8 @@ PRODUCE: Final = Struct(">hii")
 FETCH: Final = Struct(">iii")
 PRODUCE_PARTITION: Final = Struct(">ii")
 FETCH_PARTITION: Final = Struct(">iqi")
+FETCH_PARTITION_5: Final = Struct(">iqqi")
 PRODUCED: Final = Struct(">ihq")
-FETCHED: Final = Struct(">ihqi")
 FETCHED_HEAD: Final = Struct(">ihq")
 TIME: Final = Struct(">q")
 THROTTLED: Final = 1
@@ -90,16 +91,21 @@ def read_fetch(
     response (MAX_SET_BYTES if the version has no such field); then three lists by partition: its
     value in `partitions`, fetch offset, max bytes.
 
-    None as for `read_produce`.
+    None as for `read_produce`, and for readers of committed messages.
     """
     try:
         position = _body(payload)
         replica_id, max_wait_ms, min_bytes = FETCH.unpack_from(payload, position)
         position += FETCH.size
         max_bytes = MAX_SET_BYTES
-        if _version(payload) >= LIMITED_FETCH:
+        version = _version(payload)
+        if version >= LIMITED_FETCH:
             (max_bytes,) = LENGTH.unpack_from(payload, position)
             position += LENGTH.size
+        if version >= RECORDS_FETCH:
+            if position >= len(payload) or payload[position]:
+                return None
+            position += 1
         (topics,) = LENGTH.unpack_from(payload, position)
         position += LENGTH.size
         found: list[T] = []
@@ -109,8 +115,8 @@ def read_fetch(
         for _ in range(topics):
             known, count, position = _next_topic(payload, position, partitions, names)
             for _ in range(count):
-                number, offset, limit = FETCH_PARTITION.unpack_from(payload, position)
-                position += FETCH_PARTITION.size
+                number, offset, *_, limit = _wanted(version).unpack_from(payload, position)
+                position += _wanted(version).size
                 if number not in known:
                     return None
                 found.append(known[number])
@@ -161,18 +167,28 @@ def write_produced(
     return bytes(response)
 
 
-def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[int]) -> list[bytes]:
+def write_fetched(
+    payload: memoryview,
+    high_watermarks: list[int],
+    sizes: list[int],
+    log_starts: list[int] | None = None,
+) -> list[bytes]:
     """The encoded response to a Fetch request that `read_fetch` has read, without its sets: the
-    bytes before each set that is not empty, and those after the last one.
+    bytes before each set that is not empty, and those after the last one. `log_starts`: for
+    versions with this field, else -1.
 
     ValueError if a list has another length than the request has partitions; OverflowError if the
     response does not fit a frame.
     """
     if len(high_watermarks) != len(sizes):
         raise ValueError(f"{len(high_watermarks)} high watermarks for {len(sizes)} sizes")
+    if log_starts is None:
+        log_starts = [-1] * len(sizes)
+    if len(log_starts) != len(sizes):
+        raise ValueError(f"{len(log_starts)} log starts for {len(sizes)} sizes")
     pieces: list[bytes] = []
     piece = bytearray(4) + payload[CORRELATION_ID]
-    results = list(zip(high_watermarks, sizes, strict=True))[::-1]
+    results = list(zip(high_watermarks, log_starts, sizes, strict=True))[::-1]
     try:
         position = _body(payload) + FETCH.size
         version = _version(payload)
@@ -180,17 +196,20 @@ def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[i
             piece += NO_THROTTLE
         if version >= LIMITED_FETCH:
             position += LENGTH.size
+        if version >= RECORDS_FETCH:
+            position += 1
         topics, position = _copy(payload, position, LENGTH.size, piece)
         for _ in range(topics):
             (length,) = SHORT.unpack_from(payload, position)
             count, position = _copy(payload, position, SHORT.size + length + LENGTH.size, piece)
             for _ in range(count):
-                number, _, _ = FETCH_PARTITION.unpack_from(payload, position)
-                position += FETCH_PARTITION.size
-                high_watermark, size = results.pop()
+                number = _wanted(version).unpack_from(payload, position)[0]
+                position += _wanted(version).size
+                high_watermark, log_start, size = results.pop()
                 if not 0 <= size <= MAX_SET_BYTES:
                     raise OverflowError(f"a set of {size} bytes does not fit a frame")
-                piece += FETCHED.pack(number, 0, high_watermark, size)
+                piece += FETCHED_HEAD.pack(number, 0, high_watermark)
+                piece += _added(log_start, version) + LENGTH.pack(size)
                 if size:
                     pieces.append(bytes(piece))
                     piece = bytearray()
@@ -245,6 +264,20 @@ def read_fetched(
     if found and _is_empty_or_repeated(found):
         return None
     return found, codes, high_watermarks, sets
+
+
+def _wanted(version: int) -> Struct:
+    """A partition of a Fetch request."""
+    return FETCH_PARTITION_5 if version >= LOG_START_FETCH else FETCH_PARTITION
+
+
+def _added(log_start: int, version: int) -> bytes:
+    """What version 4 added to a partition, for a reader of uncommitted messages: no last stable
+    offset, from 5 on the log start offset, no aborted transactions."""
+    if version < RECORDS_FETCH:
+        return b""
+    starts = (log_start,) if version >= LOG_START_FETCH else ()
+    return b"".join(map(TIME.pack, (-1, *starts))) + LENGTH.pack(-1)
 
 
 def _skip_added(payload: memoryview, position: int, version: int) -> int:

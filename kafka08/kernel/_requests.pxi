@@ -14,6 +14,7 @@ cdef struct Slice:
     int64_t position
     int64_t size
     int64_t high_watermark
+    int64_t log_start
 
 
 cdef inline int32_t take16(Body* body) noexcept nogil:
@@ -62,9 +63,48 @@ cdef inline void skip_transactional_id(Body* body) noexcept nogil:
         skip(body, length if length > 0 else 0)
 
 
-cdef inline bint is_limited(const Body* body) noexcept nogil:
-    # Whether a Fetch request has a size limit for the whole response.
-    return body.data[REQUEST_VERSION] or body.data[REQUEST_VERSION + 1] >= LIMITED_FETCH
+cdef inline int version_of(const Body* body) noexcept nogil:
+    return (body.data[REQUEST_VERSION] << 8) | body.data[REQUEST_VERSION + 1]
+
+
+cdef inline void skip_fetch_fields(Body* body) noexcept nogil:
+    # Between the least bytes of a Fetch request and its topics.
+    cdef int version
+    if body.at > 0:
+        version = version_of(body)
+        skip(body, (4 if version >= LIMITED_FETCH else 0) + (1 if version >= RECORDS_FETCH else 0))
+
+
+cdef inline Py_ssize_t wanted_bytes(int version) noexcept nogil:
+    # Of a partition in a Fetch request.
+    return FETCH_PARTITION_BYTES + (8 if version >= LOG_START_FETCH else 0)
+
+
+cdef inline Py_ssize_t fetched_bytes(int version) noexcept nogil:
+    # Of a partition in the response, without its set.
+    if version < RECORDS_FETCH:
+        return FETCHED_PARTITION_BYTES
+    return FETCHED_PARTITION_BYTES + (20 if version >= LOG_START_FETCH else 12)
+
+
+cdef inline void put_fetched(
+    uint8_t* at, const uint8_t* number, int version, int64_t high_watermark, int64_t log_start,
+    int64_t size,
+) noexcept nogil:
+    # A partition of a response without an error, to a reader of uncommitted messages.
+    memcpy(at, number, 4)
+    memset(at + 4, 0, 2)
+    store64(at + 6, high_watermark)
+    at += 14
+    if version >= RECORDS_FETCH:
+        store64(at, <uint64_t>-1)  # no last stable offset
+        at += 8
+        if version >= LOG_START_FETCH:
+            store64(at, log_start)
+            at += 8
+        store32(at, <uint32_t>-1)  # no aborted transactions
+        at += 4
+    store32(at, <uint32_t>size)
 
 
 cdef dict next_topic(Body* body, dict partitions, set names, int32_t* count):
@@ -126,6 +166,8 @@ def read_fetch(payload, dict partitions):
     cdef Body body
     cdef int32_t replica_id, max_wait_ms, min_bytes, topics, count, number, topic, i
     cdef int32_t max_bytes = MAX_SET_BYTES
+    cdef int version
+    cdef Py_ssize_t each
     cdef dict known
     cdef set names
     cdef list found = [], offsets = [], limits = []
@@ -135,13 +177,21 @@ def read_fetch(payload, dict partitions):
         replica_id = take32(&body)
         max_wait_ms = take32(&body)
         min_bytes = take32(&body)
-        if body.at > 0 and is_limited(&body):
+        if body.at < 0:
+            return None
+        version = version_of(&body)
+        each = wanted_bytes(version)
+        if version >= LIMITED_FETCH:
             max_bytes = take32(&body)
+        if version >= RECORDS_FETCH:
+            if body.at < 0 or body.at >= body.size or body.data[body.at]:
+                return None
+            body.at += 1
         topics = take32(&body)
         names = set() if topics > 1 else None
         for topic in range(topics):
             known = next_topic(&body, partitions, names, &count)
-            if known is None or count > (body.size - body.at) / FETCH_PARTITION_BYTES:
+            if known is None or count > (body.size - body.at) / each:
                 return None
             for i in range(count):
                 number = take32(&body)
@@ -150,8 +200,8 @@ def read_fetch(payload, dict partitions):
                     return None
                 found.append(partition)
                 offsets.append(load64(body.data + body.at))
-                limits.append(<int32_t>load32(body.data + body.at + 8))
-                body.at += 12
+                limits.append(<int32_t>load32(body.data + body.at + each - 8))
+                body.at += each - 4
     finally:
         PyBuffer_Release(&view)
     if body.at < 0 or not found or (len(found) > 1 and len(set(found)) != len(found)):
@@ -250,32 +300,35 @@ def write_produced(payload, list base_offsets, list times_ms=None):
         PyBuffer_Release(&view)
 
 
-def write_fetched(payload, list high_watermarks, list sizes):
+def write_fetched(payload, list high_watermarks, list sizes, list log_starts=None):
     cdef Py_buffer view
     cdef Body body
     cdef int32_t topics, count, topic, i
     cdef Py_ssize_t n = 0, count_all = len(sizes), at = 0, start = 0, copied
-    cdef int64_t total = 0, size
+    cdef int64_t total = 0, size, log_start = -1
+    cdef int version
     cdef uint8_t* buffer = NULL
     cdef list cuts = []
     if len(high_watermarks) != count_all:
         raise ValueError("as many high watermarks as sizes")
+    if log_starts is not None and len(log_starts) != count_all:
+        raise ValueError("as many log starts as sizes")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         open_body(&body, &view)
         skip(&body, 12)
         if body.at < 0:
             raise ValueError("not a request")
-        # A partition has 16 bytes in the request and 18 in the response.
-        buffer = <uint8_t*>calloc(1, view.len + 2 * count_all + 32)
+        version = version_of(&body)
+        # A partition has 16 or 24 bytes in the request, and at most 14 more in the response.
+        buffer = <uint8_t*>calloc(1, view.len + 14 * count_all + 32)
         if buffer == NULL:
             raise MemoryError
         memcpy(buffer + 4, body.data + REQUEST_CORRELATION_ID, 4)
         at = 8
         if body.data[REQUEST_VERSION + 1] >= THROTTLED:
             at += 4
-        if is_limited(&body):
-            skip(&body, 4)
+        skip_fetch_fields(&body)
         topics = take32(&body)
         store32(buffer + at, topics)
         at += 4
@@ -285,16 +338,18 @@ def write_fetched(payload, list high_watermarks, list sizes):
                 raise ValueError("the request has other partitions")
             at += copied
             for i in range(count):
-                if body.size - body.at < FETCH_PARTITION_BYTES:
+                if body.size - body.at < wanted_bytes(version):
                     raise ValueError("the request has other partitions")
-                memcpy(buffer + at, body.data + body.at, 4)
-                body.at += FETCH_PARTITION_BYTES
-                store64(buffer + at + 6, high_watermarks[n])
                 size = sizes[n]
                 if not 0 <= size <= MAX_SET_BYTES:
                     raise OverflowError(f"a set of {size} bytes does not fit a frame")
-                store32(buffer + at + 14, <uint32_t>size)
-                at += 18
+                if log_starts is not None:
+                    log_start = log_starts[n]
+                put_fetched(
+                    buffer + at, body.data + body.at, version, high_watermarks[n], log_start, size
+                )
+                body.at += wanted_bytes(version)
+                at += fetched_bytes(version)
                 n += 1
                 if size:
                     total += size
@@ -324,9 +379,9 @@ cdef Py_ssize_t fill_fetched(
     # size. -1 if the request has other partitions, or a file is too short.
     cdef int32_t topics, count, topic, i
     cdef Py_ssize_t n = 0, size = 4, copied
+    cdef int version = version_of(body)
     skip(body, 12)
-    if body.at > 0 and is_limited(body):
-        skip(body, 4)
+    skip_fetch_fields(body)
     topics = take32(body)
     if target != NULL and body.at > 0:
         store32(target, topics)
@@ -336,17 +391,19 @@ cdef Py_ssize_t fill_fetched(
             return -1
         size += copied
         for i in range(count):
-            if body.size - body.at < FETCH_PARTITION_BYTES:
+            if body.size - body.at < wanted_bytes(version):
                 return -1
             if target != NULL:
-                memcpy(target + size, body.data + body.at, 4)
-                memset(target + size + 4, 0, 2)
-                store64(target + size + 6, slices[n].high_watermark)
-                store32(target + size + 14, <uint32_t>slices[n].size)
-                if slices[n].size and not read_slice(&slices[n], target + size + 18):
+                put_fetched(
+                    target + size, body.data + body.at, version, slices[n].high_watermark,
+                    slices[n].log_start, slices[n].size,
+                )
+                if slices[n].size and not read_slice(
+                    &slices[n], target + size + fetched_bytes(version)
+                ):
                     return -1
-            size += FETCHED_PARTITION_BYTES + slices[n].size
-            body.at += FETCH_PARTITION_BYTES
+            size += fetched_bytes(version) + slices[n].size
+            body.at += wanted_bytes(version)
             n += 1
     return size if n == partitions and body.at >= 0 else -1
 

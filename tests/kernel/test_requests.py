@@ -64,10 +64,12 @@ def fetch_requests(draw: st.DrawFn) -> tuple[FetchRequest, memoryview]:
         FetchTopic(name, [FetchPartition(n, draw(int64), draw(int32)) for n in numbers])
         for name, numbers in draw(chosen).items()
     ]
-    version = draw(st.integers(0, 3))
+    version = draw(st.integers(0, 5))
     request = FetchRequest(draw(int32), draw(int32), draw(int32), topics, version=version)
     if version >= 3:
         request.max_bytes = draw(int32)
+    for one in (one for topic in topics if version >= 5 for one in topic.partitions):
+        one.log_start_offset = draw(int64)
     return request, body(encode_request(request, draw(int32), draw(clients)))
 
 
@@ -133,20 +135,31 @@ def test_a_fetch_request_is_handled_as_by_the_codec(
     count = len(named)
     marks = data.draw(st.lists(int64, min_size=count, max_size=count))
     sets = data.draw(st.lists(st.binary(max_size=9), min_size=count, max_size=count))
-    results = iter(zip(marks, sets, strict=True))
+    starts = data.draw(st.lists(int64, min_size=count, max_size=count))
+    results = iter(zip(marks, sets, starts, strict=True))
+
+    def partition_of(number: int) -> FetchPartitionResponse:
+        mark, data, start = next(results)
+        return FetchPartitionResponse(number, 0, mark, data, log_start_offset=start)
+
     response = FetchResponse(
         [
-            FetchTopicResponse(
-                t.topic,
-                [FetchPartitionResponse(p.partition, 0, *next(results)) for p in t.partitions],
-            )
+            FetchTopicResponse(t.topic, [partition_of(p.partition) for p in t.partitions])
             for t in request.topics
         ]
     )
-    pieces = kernel.write_fetched(payload, marks, [len(s) for s in sets])
+    pieces = kernel.write_fetched(payload, marks, [len(s) for s in sets], starts)
     full = [s for s in sets if s]
     frame = b"".join(piece + (full[n] if n < len(full) else b"") for n, piece in enumerate(pieces))
     assert frame == encode_response(response, correlation_id(payload), request.version)
+
+
+def test_readers_of_committed_messages_are_left_to_the_codec(kernel: ModuleType) -> None:
+    """Their responses have aborted transactions."""
+    topics = [FetchTopic("a", [FetchPartition(0, 0, 1)])]
+    for version in (4, 5):
+        request = FetchRequest(-1, 0, 1, topics, isolation_level=1, version=version)
+        assert kernel.read_fetch(body(encode_request(request, 1, "")), KNOWN) is None
 
 
 @pytest.mark.parametrize(

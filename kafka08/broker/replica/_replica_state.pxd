@@ -70,6 +70,8 @@ cpdef respond_to_follower(
     list high_watermarks=*,
 )
 @cython.locals(partition=LeaderState)
+cpdef log_starts_for(payload, list partitions)
+@cython.locals(partition=LeaderState)
 cpdef count_fetches(list partitions, list sizes)
 @cython.locals(
     item=FollowerState, found=list, codes=list, high_watermarks=list, sets=list,

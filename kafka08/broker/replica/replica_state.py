@@ -28,6 +28,10 @@ UNKNOWN_LOG_END: Final = -1
 NOT_AT_THE_END: Final = -2
 """In the positions of `partitions_to_read`."""
 OFFSET: Final = Struct(">q")
+VERSION_LOW_BYTE: Final = 3
+"""Of a request's version, which is below 256."""
+LOG_START_VERSION: Final = 5
+"""Of Fetch; see kafka08.protocol.fetch."""
 
 
 class FollowerReplica:
@@ -409,11 +413,25 @@ def respond_to_follower(
         tails.append(partition._tail())
         marks.append(partition.high_watermark)
     response = kernel.copy_fetched(
-        payload, tails, offsets, limits, positions, bytes_max, high_watermarks or marks
+        payload,
+        tails,
+        offsets,
+        limits,
+        positions,
+        bytes_max,
+        high_watermarks or marks,
+        log_starts_for(payload, partitions),
     )
     if response is not None:
         count_fetches(partitions, None)
     return response
+
+
+def log_starts_for(payload: memoryview, partitions: list[L]) -> list[int] | None:
+    """The log start offsets of these partitions, if the version of the Fetch request has them."""
+    if payload[VERSION_LOW_BYTE] < LOG_START_VERSION:
+        return None
+    return [partition.log.log_start_offset for partition in partitions]
 
 
 def count_fetches(partitions: list[L], sizes: list[int] | None) -> None:

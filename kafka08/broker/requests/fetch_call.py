@@ -535,7 +535,7 @@ class FetchCall:
         """The frame, its sets still in their files."""
         partitions, sizes = self._partitions, reads.sizes
         if self._payload is not None and not reads.codes:
-            frame = encode_by_kernel(self._payload, reads)
+            frame = encode_by_kernel(self._payload, partitions, reads)
         else:
             names = [self._name(number) for number in range(len(partitions))]
             frame = encode_by_codec(

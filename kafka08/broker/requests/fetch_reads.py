@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka08 import kernel
+from kafka08.broker.replica.replica_state import log_starts_for
 from kafka08.errors import ProtocolError
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol.fetch import (
@@ -22,6 +23,7 @@ from kafka08.protocol.fetch import (
 )
 
 if TYPE_CHECKING:
+    from kafka08.broker.replica.partition import Partition
     from kafka08.log.slices import LogSlice
     from kafka08.network.server_connection import Piece, ResponseFrame
     from kafka08.structs import TopicPartition
@@ -64,10 +66,13 @@ class Reads:
         self.codes[number] = code
 
 
-def encode_by_kernel(payload: memoryview, reads: Reads) -> ResponseFrame:
+def encode_by_kernel(
+    payload: memoryview, partitions: list[Partition], reads: Reads
+) -> ResponseFrame:
     """Encode the response to this request, which has no errors; its sets stay in their files."""
+    starts = log_starts_for(payload, partitions)
     try:
-        headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes)
+        headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes, starts)
     except OverflowError as error:
         raise ProtocolError(f"FetchResponse: {error}") from error
     if not reads.total:
