@@ -159,12 +159,15 @@ class Connections(Closeable):
         return self._client(addresses)
 
     def _client(self, addresses: Sequence[Address]) -> ClusterClient:
-        # Brokers of 0.8 are not asked for their versions, except one that is downgraded later.
-        brokers = [] if self._store is None else self._store.registrations(faults={}).values()
+        # Brokers of 0.8 that ZooKeeper has are not asked, except one that is downgraded later.
+        asks_versions = self._store is None
+        if self._store is not None:
+            brokers = self._store.registrations(faults={}).values()
+            asks_versions = min((b.version for b in brokers), default=0) >= FIRST_COORDINATING
         return ClusterClient(
             addresses,
             client_id=CLIENT_ID,
-            negotiates=min((b.version for b in brokers), default=0) >= FIRST_COORDINATING,
+            negotiates=asks_versions,
             accepts_0_8=True,
             security=self._security,
             runtime=self.runtime,

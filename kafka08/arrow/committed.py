@@ -9,12 +9,14 @@ from kafka08.client.committed import error_codes
 from kafka08.client.requests import (
     StorageName,
     commit_request,
+    commit_version,
     committed_request,
     committed_results,
 )
 from kafka08.client.retry import is_retriable
 from kafka08.errors import check
 from kafka08.network.connection import Connection
+from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
@@ -56,6 +58,8 @@ def _ask(cluster: ClusterClient, group: str, request: Request, storage: StorageN
         return _checked(cluster.ask_any(request), group, storage)
 
     def ask(connection: Connection) -> Response:
+        if isinstance(request, OffsetCommitRequest):
+            request.version = commit_version(connection.versions)
         return _checked(connection.send(request), group, storage)
 
     return cluster.ask_coordinator(group, ask, passes=is_retriable)

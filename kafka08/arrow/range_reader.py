@@ -24,6 +24,7 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.requests import (
     fetch_request,
+    fetch_version,
     offsets_request,
     offsets_results,
 )
@@ -44,7 +45,7 @@ from kafka08.errors import (
 from kafka08.format import batches
 from kafka08.kernel.types import MESSAGE_MAGICS
 from kafka08.network.connection import Connection
-from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
+from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
 from kafka08.waiting import give_up_at
@@ -175,7 +176,7 @@ class RangeReader:
             min_bytes=1,
         )
         if self._negotiates:
-            request.version = connection.versions.highest(FetchRequest, 0, MAGIC_1_VERSION)
+            request.version = fetch_version(connection.versions, MAGIC_1_VERSION)
         connection.write(request)
 
     def _connected(self) -> Connection:

@@ -13,12 +13,12 @@ from typing import Final
 from kafka08 import kernel
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.requests import fetch_request, fetch_results
+from kafka08.client.requests import fetch_request, fetch_results, fetch_version
 from kafka08.config import INT_MAX
 from kafka08.errors import KafkaError
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.network.connection import Connection
-from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
+from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchResponse
 from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
 
@@ -118,7 +118,7 @@ def _fetch(
         positions = {tp: (offset, max_bytes) for tp, offset in offsets.items()}
         request = fetch_request(positions, max_wait_ms=0, min_bytes=0)
         if negotiates:  # else the broker converts what it sends
-            request.version = connection.versions.highest(FetchRequest, 0, MAGIC_1_VERSION)
+            request.version = fetch_version(connection.versions, MAGIC_1_VERSION)
         response = connection.send(request)
         assert isinstance(response, FetchResponse)
         return {

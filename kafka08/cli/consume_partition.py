@@ -118,7 +118,8 @@ def connected(
         addresses,
         client_id=config.client_id,
         timeout_ms=config.socket_timeout_ms,
-        negotiates=negotiates,
+        negotiates=negotiates or params["zookeeper"] is None,
+        accepts_0_8=True,
         security=security_of(read_config(params["config_file"], params["overrides"])),
     )
 

@@ -19,6 +19,7 @@ from kafka08.cli.options import (
     is_number,
     json_option,
     legal_topic,
+    prefers_bootstrap,
 )
 from kafka08.cli.table import show_rows
 from kafka08.cli.times import parse_ms
@@ -144,6 +145,8 @@ def ask(
         cluster_addresses(),
         client_id="kafka08-topic-offsets",
         retry_policy=RetryPolicy(tries=2),
+        negotiates=prefers_bootstrap(),
+        accepts_0_8=True,
         security=cluster_security(),
         silent_s=SILENT_S,
     )

@@ -17,7 +17,12 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.committed import committed_in_kafka, offsets_found, refused_commits
-from kafka08.client.requests import commit_request, committed_request, coordinator_of
+from kafka08.client.requests import (
+    commit_request,
+    commit_version,
+    committed_request,
+    coordinator_of,
+)
 from kafka08.client.retry import is_retriable
 from kafka08.clock import Clock
 from kafka08.errors import (
@@ -153,9 +158,11 @@ class Coordinators:
         `check` is called before each request, by several threads, and raises if it must not be
         sent any more."""
 
-        def ask(group: str, _: VersionRanges) -> Question:
+        def ask(group: str, versions: VersionRanges) -> Question:
             offsets = {tp: OffsetAndMetadata(o) for tp, o in sorted(wanted[group].items())}
-            return Question(commit_request(group, offsets, "kafka"), len(offsets))
+            request = commit_request(group, offsets, "kafka")
+            request.version = commit_version(versions)
+            return Question(request, len(offsets))
 
         def result(group: str, response: Response) -> Offsets:
             for refusal in refused_commits(response, group).values():

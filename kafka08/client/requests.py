@@ -12,6 +12,7 @@ from kafka08.config import INT_MAX
 from kafka08.errors import ConsumerCoordinatorNotAvailable, check
 from kafka08.protocol.consumer_metadata import ConsumerMetadataResponse
 from kafka08.protocol.fetch import (
+    RACK_VERSION,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     FetchPartition,
@@ -58,6 +59,8 @@ StorageName = Literal["zookeeper", "kafka"]
 """The store that an offset request addresses, in the words of offsets.storage: version 0 of the
 request, or version 1. For the stores of a member, which may be both, see
 kafka08.zk.migration_protocol.OffsetStorage."""
+RETENTION_VERSION: Final = 2
+"""Of OffsetCommit: one retention time in place of the times of commits."""
 STORAGE_VERSIONS: Final[dict[StorageName, int]] = {"zookeeper": 0, "kafka": 1}
 
 
@@ -95,6 +98,14 @@ def fetch_request(
         isolation,
         version=version,
     )
+
+
+def fetch_version(versions: VersionRanges, preferred: int) -> int:
+    """The version of Fetch for a reader of one partition: the highest up to `preferred`, whose
+    messages brokers convert; the lowest of a broker that serves none of them, as those from 4.0 on.
+    """
+    lowest = versions.lowest(FetchRequest, 0, RACK_VERSION)
+    return lowest if lowest > preferred else versions.highest(FetchRequest, 0, preferred)
 
 
 def fetch_results(response: FetchResponse) -> dict[TopicPartition, FetchPartitionResponse]:
@@ -179,6 +190,12 @@ def commit_request(
         ],
         version=STORAGE_VERSIONS[storage],
     )
+
+
+def commit_version(versions: VersionRanges) -> int:
+    """The version of a `commit_request` to the offsets topic: the first if the broker serves it, as
+    4.0 does not."""
+    return versions.lowest(OffsetCommitRequest, STORAGE_VERSIONS["kafka"], RETENTION_VERSION)
 
 
 def commit_results(

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.requests import fetch_request
+from kafka08.client.requests import fetch_request, fetch_version
 from kafka08.client.retry import RetryPolicy, is_retriable_at_leader, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.fetching.batch import BatchLimits, MessageBatch
 from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, next_offset_after
 from kafka08.errors import InvalidMessage, KafkaError
-from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
+from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchResponse
 from kafka08.structs import TopicPartition
 
 FETCH_BYTES: Final = 1024 * 1024
@@ -131,8 +131,8 @@ class PartitionReader:
             {self._tp: (self.position, size)}, max_wait_ms=self._wait_ms, min_bytes=1
         )
         with self._cluster.connection(leader) as connection:
-            if self._timestamps:
-                request.version = connection.versions.highest(FetchRequest, 0, MAGIC_1_VERSION)
+            preferred = MAGIC_1_VERSION if self._timestamps else 0
+            request.version = fetch_version(connection.versions, preferred)
             response = connection.send(request)
             source = str(connection)
         assert isinstance(response, FetchResponse)

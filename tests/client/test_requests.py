@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafka08.client.requests import (
     commit_request,
+    commit_version,
     committed_request,
     fetch_request,
+    fetch_version,
     offsets_request,
     produce_request,
 )
+from kafka08.protocol.api_versions import ApiVersionRange
 from kafka08.protocol.codec import decode_request, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.offset_commit import (
@@ -22,6 +27,7 @@ from kafka08.protocol.offsets import (
     OffsetsTopic,
 )
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.structs import LATEST_OFFSET, OffsetAndMetadata, TopicPartition
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -74,3 +80,28 @@ def test_committed_offsets_of_both_stores() -> None:
     assert kafka.topics is not None
     assert kafka.topics == zookeeper.topics
     assert [(topic.topic, topic.partitions) for topic in kafka.topics] == [("t", [0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("served", "preferred", "version"),
+    [
+        ((0, 0), 0, 0),
+        ((0, 3), 0, 0),
+        ((0, 3), 2, 2),
+        ((0, 17), 2, 2),
+        ((4, 18), 0, 4),
+        ((4, 18), 2, 4),
+    ],
+)
+def test_a_fetch_is_one_that_the_broker_converts(
+    served: tuple[int, int], preferred: int, version: int
+) -> None:
+    """Brokers from 4.0 on convert nothing, and close the connection on a lower one."""
+    versions = VersionRanges([ApiVersionRange(1, *served)])
+    assert fetch_version(versions, preferred) == version
+
+
+@pytest.mark.parametrize(("served", "version"), [((0, 1), 1), ((0, 9), 1), ((2, 10), 2)])
+def test_a_commit_is_the_first_for_the_offsets_topic(served: tuple[int, int], version: int) -> None:
+    """Of those that the broker serves."""
+    assert commit_version(VersionRanges([ApiVersionRange(8, *served)])) == version

@@ -15,6 +15,8 @@ from kafka08.errors import (
 from kafka08.levels import Level
 from kafka08.observe.coordinator_reader import AT_ONCE, CoordinatorReader
 from kafka08.observe.reader import GROUP_S, ClusterReader
+from kafka08.protocol.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
+from kafka08.protocol.apis import APIS
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.describe_groups import (
     DescribedGroup,
@@ -30,7 +32,9 @@ from kafka08.protocol.metadata import (
     TopicMetadata,
 )
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.protocol.types import Request, Response
+from kafka08.protocol.version_ranges import at_level
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC
 from kafka08.waiting import give_up_at
 from tests.mock_clock import MockClock
@@ -44,7 +48,7 @@ class Cluster:
     """
 
     def __init__(self, *groups: list[str] | None) -> None:
-        self.network = ScriptedNetwork(level=Level.V0_9_0)
+        self.network = ScriptedNetwork(level=Level.V0_10_2)
         self.clock = MockClock()
         self.codes: dict[int, int] = {}
         self.moved: set[str] = set()
@@ -78,8 +82,13 @@ class Cluster:
                     )
                 case OffsetFetchRequest():
                     return OffsetFetchResponse([])
+                case OffsetsRequest():
+                    return OffsetsResponse([])
                 case _ if groups is None:
                     raise Hangup
+                case ApiVersionsRequest():
+                    served = [(api.key, *at_level(api, Level.V0_10_2)) for api in APIS]
+                    return ApiVersionsResponse(0, [ApiVersionRange(*one) for one in served])
                 case ListGroupsRequest() if self.drops:
                     self.drops -= 1
                     raise Hangup
