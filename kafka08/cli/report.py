@@ -109,6 +109,7 @@ def read_overview(
     from kafka08.doctor import SnapshotReader, findings_of
     from kafka08.exporter import Watch
     from kafka08.pages import Overview, Trends
+    from kafka08.pages.details import answers_of
 
     trends = Trends() if earlier is None else earlier.trends
     with Watch(zookeeper, earlier=None if earlier is None else earlier.view) as watch:
@@ -129,8 +130,10 @@ def read_overview(
         trends.add(view.now_ms, summary)
     with SnapshotReader(zookeeper, log_directories=log_directories) as doctor:
         snapshot = doctor.read_snapshot()
-    findings = findings_of(snapshot)
-    return Overview(zookeeper, view, summary, trends, before, findings, snapshot.log_directories)
+    findings, answers = findings_of(snapshot), answers_of(snapshot, watch.partitions_of)
+    return Overview(
+        zookeeper, view, summary, trends, before, findings, snapshot.log_directories, answers
+    )
 
 
 def replace(path: Path, text: str) -> None:

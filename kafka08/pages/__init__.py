@@ -1,8 +1,9 @@
 """A cluster as pages for a browser: a report in one file, and the console that serves it live.
 
-Both show an `overview` (overview.py, pure) of a view and the doctor's findings, drawn by the same
-script (static/parts.js). The report is one file (report.py) that contains the data with which the
-next report compares (kept.py). The pages insert everything from Kafka as text, never as HTML.
+Both have the same pages (static/console.js, of static/parts.js), which show an `overview`
+(overview.py, pure) and ask for details. The report is one file (report.py) that contains the
+answers (details.py), and the data with which the next report compares. The pages insert everything
+from Kafka as text, never as HTML.
 """
 
 from kafka08.pages.overview import Overview, overview_of

@@ -1,22 +1,33 @@
-"""Reads the data of the console's pages of one group, of one topic and of the doctor, on request.
+"""The data of the pages of one group, of one topic and of the doctor: for the console read on
+request, for a report taken from the doctor's snapshot.
 
-Each call opens its own connections, so a call that hangs does not block others. Raises
-ZooKeeperError, and KafkaError for a group or topic that does not exist.
+Each call for the console opens its own connections, so a call that hangs does not block others.
+Raises ZooKeeperError, and KafkaError for a group or topic that does not exist.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from kafka08.admin import AdminClient
 from kafka08.doctor import CHECKS, SnapshotReader, findings_of
+from kafka08.doctor.snapshot import Snapshot
+from kafka08.exporter.summary import GroupPartitionRow
 from kafka08.groups import GroupReader
 from kafka08.groups.views import ShownGroup, shown
+from kafka08.observe.commit_times import KafkaCommit
+from kafka08.observe.lag import Lag
 from kafka08.observe.snapshot import ClusterView
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
 from kafka08.runtime import ClientRuntime
+from kafka08.structs import TopicPartition
+
+ROWS_MAX: Final = 20_000
+"""Most partitions of groups whose details a report has: 5 MB of it."""
 
 
 def topic_details(live: Live, name: str) -> dict[str, Any]:
@@ -31,25 +42,29 @@ def topic_details(live: Live, name: str) -> dict[str, Any]:
 def readers_of(view: ClusterView, topic: str) -> list[dict[str, Any]]:
     """The groups that read a topic, each with its lag there: None if it is unknown everywhere."""
     partitions = [tp for tp in view.partitions if tp.topic == topic]
-    found = []
-    for name, group in view.groups.items():
-        lags = [view.lags[name][tp] for tp in partitions if tp in view.lags[name]]
-        if lags:
-            known = [lag.messages for lag in lags if lag.messages is not None]
-            found.append(
-                {
-                    "group": name,
-                    "members": group.members,
-                    "lag": sum(known) if known else None,
-                    "is_exact": all(lag.is_exact for lag in lags),
-                }
-            )
-    return found
+    return [
+        _reader(view, name, lags)
+        for name in view.groups
+        if (lags := [view.lags[name][tp] for tp in partitions if tp in view.lags[name]])
+    ]
+
+
+def _reader(view: ClusterView, group: str, lags: Sequence[Lag]) -> dict[str, Any]:
+    known = [lag.messages for lag in lags if lag.messages is not None]
+    return {
+        "group": group,
+        "members": view.groups[group].members,
+        "lag": sum(known) if known else None,
+        "is_exact": all(lag.is_exact for lag in lags),
+    }
 
 
 def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
     with SnapshotReader(zookeeper, runtime=runtime) as reader:
-        snapshot = reader.read_snapshot()
+        return doctor_answer(reader.read_snapshot())
+
+
+def doctor_answer(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "now_ms": snapshot.now_ms,
         "checks": len(CHECKS),
@@ -60,26 +75,70 @@ def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
 def group_details(live: Live, name: str) -> dict[str, Any]:
     """The group's details. `kinds`: in ZooKeeper, with a coordinator, or both; empty for an unknown
     group. `verdicts` are for its committed offsets."""
-    failed_requests: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
         snapshot = reader.snapshot(name)
-        group = snapshot.groups[name]
-        if group.unknown_group is not None:
-            failed_requests.append(f"whether a coordinator has the group: {group.unknown_group}")
-        views = [shown(snapshot, name, kind) for kind in group.kinds]
+        views = [shown(snapshot, name, kind) for kind in snapshot.groups[name].kinds]
         commits = reader.commits(name, [p for view in views for p in view.partitions])
-    for view in views:
-        view.commits = commits
+    return group_answer(snapshot, name, views, commits, live.partitions_of(name))
+
+
+def group_answer(
+    view: ClusterView,
+    name: str,
+    views: Sequence[ShownGroup],
+    commits: Mapping[TopicPartition, KafkaCommit],
+    rows: Iterable[GroupPartitionRow],
+) -> dict[str, Any]:
+    unknown = view.groups[name].unknown_group
+    why = [] if unknown is None else [f"whether a coordinator has the group: {unknown}"]
+    for one in views:
+        one.commits = commits
     return {
         "group": name,
-        "kinds": [_kind(view) for view in views],
-        "verdicts": [
-            [row.topic, row.partition, row.verdict, row.seconds_late]
-            for row in live.partitions_of(name)
-        ],
-        "lags": live.lags_of(name),
-        "failed_requests": failed_requests,
+        "kinds": [_kind(one) for one in views],
+        "verdicts": [[row.topic, row.partition, row.verdict, row.seconds_late] for row in rows],
+        "failed_requests": why,
     }
+
+
+def answers_of(
+    snapshot: Snapshot, rows_of: Callable[[str], Iterable[GroupPartitionRow]]
+) -> dict[str, Any]:
+    """The answers of the console to its pages, for a report. Groups with the most lag come
+    first; those beyond ROWS_MAX partitions are left out. `rows_of`: a group's partitions with their
+    verdicts."""
+    view = snapshot.view
+    commits: defaultdict[str, dict[TopicPartition, KafkaCommit]] = defaultdict(dict)
+    for (name, tp), commit in snapshot.commits.items():
+        commits[name][tp] = commit
+    groups: dict[str, Any] = {}
+    left = ROWS_MAX
+    for name in sorted(view.groups, key=lambda name: -lag_of(view, name)):
+        left -= len(view.lags[name])
+        if left < 0:
+            break
+        views = [shown(view, name, kind) for kind in view.groups[name].kinds]
+        groups[name] = group_answer(view, name, views, commits[name], rows_of(name))
+    lags: defaultdict[str, defaultdict[str, list[Lag]]] = defaultdict(lambda: defaultdict(list))
+    for name in groups:
+        for tp, lag in view.lags[name].items():
+            lags[tp.topic][name].append(lag)
+    return {
+        "/api/doctor": doctor_answer(snapshot),
+        "/api/group": groups,
+        "/api/topic": {
+            name: {
+                "config": facts.config or {},
+                "marked_for_deletion": name in snapshot.deletions,
+                "groups": [_reader(view, *item) for item in lags[name].items()],
+            }
+            for name, facts in snapshot.topics.items()
+        },
+    }
+
+
+def lag_of(view: ClusterView, group: str) -> int:
+    return sum(lag.messages or 0 for lag in view.lags[group].values())
 
 
 def _kind(view: ShownGroup) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from kafka08.exporter import ClusterView, Watch
 from kafka08.exporter.summary import GroupPartitionRow
 from kafka08.lifecycle import Closeable
 from kafka08.pages.overview import Overview, overview_of
-from kafka08.pages.trends import Point, Trends
+from kafka08.pages.trends import Trends
 from kafka08.runtime import ClientRuntime, Event
 
 logger = logging.getLogger(__name__)
@@ -106,10 +106,6 @@ class Live(Closeable):
         """The group's partitions with offsets, verdict and time lag; [] before the first read."""
         with self._lock:
             return [] if self.view is None else self._watch.partitions_of(group)
-
-    def lags_of(self, group: str) -> list[Point]:
-        """The group's lag over time; [] without a series."""
-        return list(self._trends.lags.get(group, ()))
 
     def _state_after(self, number: int) -> State:
         said = {

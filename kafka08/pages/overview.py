@@ -21,6 +21,7 @@ class Overview:
     before            earlier view, for rates; None: no rates
     findings          of the doctor; None: it did not run
     log_directories   local ones, for sizes in bytes, which brokers of 0.8 do not report
+    answers           what a report's pages ask for: path → answer, or → name → answer (details)
     """
 
     connect: str
@@ -30,6 +31,7 @@ class Overview:
     before: ClusterView | None = None
     findings: Sequence[Finding] | None = None
     log_directories: Sequence[LogDirectoryFacts] = field(default=())
+    answers: Mapping[str, Any] = field(default_factory=dict)
 
 
 def overview_of(facts: Overview) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Writes the report, an overview as one HTML file that needs no network, and reads its data back.
+"""Writes the report, and reads its data back: the console's pages as one HTML file that needs no
+network, with the state and the answers that the console would give its pages.
 
 Its Content-Security-Policy allows only the page's own script and style, by their hashes: no other
 script runs, and nothing can be loaded.
@@ -36,14 +37,15 @@ class Kept(NamedTuple):
 
 def page_of(facts: Overview) -> str:
     """The HTML."""
-    style, script = static("page.css"), static("parts.js") + static("report.js")
+    style, script = static("page.css"), static("parts.js") + static("console.js")
+    state = {"connect": facts.connect, "overview": overview_of(facts)}
     kept = {"connect": facts.connect, "view": view_as_json(facts.view)}
     parts = {
         "/*STYLE_HASH*/": hash_of(style),
         "/*SCRIPT_HASH*/": hash_of(script),
         "/*STYLE*/": style,
         "/*SCRIPT*/": script,
-        "/*OVERVIEW*/": json_text(overview_of(facts)),
+        "/*SNAPSHOT*/": json_text({"state": state, "answers": facts.answers}),
         "/*KEPT*/": json_text(kept | {"trends": facts.trends.as_dict()}),
     }
     # In one pass: a group may have the name of a placeholder.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
+from kafka08.doctor.snapshot import Snapshot, TopicFacts
 from kafka08.errors import ConfigError
+from kafka08.observe.snapshot import ClusterView
 from kafka08.pages import page_of, read_report
+from kafka08.pages.details import answers_of
 from tests.pages.chromium import Chromium
 from tests.pages.clusters import EMPTY, HOSTILE, overview, view
 
@@ -63,6 +68,13 @@ def test_a_device_or_a_pipe_is_not_read(tmp_path: Path) -> None:
         read_report(path)
 
 
+def snapshot(view: ClusterView) -> Snapshot:
+    """The doctor's, with one topic's overrides, and groups that are in ZooKeeper."""
+    groups = {name: replace(group, in_zookeeper=True) for name, group in view.groups.items()}
+    view = replace(view, groups=groups)
+    return Snapshot(view, view.now_ms, topics={"t0": TopicFacts({}, {"retention.ms": "7"})})
+
+
 class Elements(HTMLParser):
     """Every element of a page, with its attributes."""
 
@@ -76,33 +88,53 @@ class Elements(HTMLParser):
 
 
 def test_a_report_loads_nothing() -> None:
-    """No address in any attribute but that of an empty icon; scripts and style are in the page."""
+    """No address in any attribute but those of an empty icon and of the page's content; scripts
+    and style are in the page."""
     for _, attributes in Elements(page_of(overview(view()))).found:
         for name in ("src", "href", "data", "action", "srcset"):
-            assert attributes.get(name) in {None, "data:,"}
+            assert attributes.get(name) in {None, "data:,", "#page"}
 
 
 def test_chromium_draws_ten_thousand_partitions_of_a_hostile_cluster(
     chromium: Chromium, tmp_path: Path
 ) -> None:
-    """Names are text: none becomes an element or runs. The page has all brokers, the first 200
-    topics with their total, and the doctor's findings."""
+    """Names are text: none becomes an element or runs. The first page has all brokers and the
+    doctor's problems, others the first 200 topics with their total, the groups, and what is known
+    of each. Nothing asks for more."""
     now, before = (view(seconds, topics=1000, partitions=10, group=HOSTILE) for seconds in (20, 10))
-    page = chromium.open(write(tmp_path, page_of(overview(now, before))).as_uri())
-    assert page.evaluate("document.title").startswith("Kafka report, 20")
+    facts = replace(overview(now, before), answers=answers_of(snapshot(now), lambda _: ()))
+    page = chromium.open(write(tmp_path, page_of(facts)).as_uri())
+    assert "Overview – localhost:2181" == page.evaluate("document.title")
     counts = {
         name: page.evaluate(f"document.querySelectorAll('main {name}').length")
         for name in ("script", "img", "section.map, .map section", "li.problem")
     }
     assert {"script": 0, "img": 0, "section.map, .map section": 3, "li.problem": 1} == counts
-    for said in (HOSTILE, "200 of 1,000", "the doctor says"):
-        assert said in page.text
+    assert "the doctor says" in page.text
+    for place, said in (
+        ("topics", "200 of 1,000"),
+        ("groups", HOSTILE),
+        ("doctor", "Doctor"),
+        ("topic/t0", "retention.ms=7"),
+        (f"group/{quote(HOSTILE, safe='')}", "It has no members."),
+        ("topic/t1", "The report has no more of it"),
+        ("messages/t0", "partitions\n10,000"),
+    ):
+        page.evaluate(f"location.hash = '#/{place}'")
+        page.until_shown(said)
+    assert 0 == page.evaluate("document.querySelectorAll('main script, main img').length")
+    assert 0 == page.evaluate("performance.getEntriesByType('resource').length")
     assert [] == page.errors
 
 
 def test_chromium_shows_an_empty_cluster_as_one(chromium: Chromium, tmp_path: Path) -> None:
     """It says what is not there, and what may be wrong."""
     page = chromium.open(write(tmp_path, page_of(overview(EMPTY))).as_uri())
-    for said in ("No broker is registered", "There are no topics.", "There are no consumer groups"):
-        assert said in page.text
+    for place, said in (
+        ("", "No broker is registered"),
+        ("topics", "There are no topics."),
+        ("groups", "There are no consumer groups"),
+    ):
+        page.evaluate(f"location.hash = '#/{place}'")
+        page.until_shown(said)
     assert [] == page.errors

@@ -4,13 +4,21 @@
   const $ = id => document.getElementById(id);
   const RETRY_MS = 3000;
   let state = null, view = null, paused = false, unreachable = null;
+  // A report has the state and the answers in the page.
+  const kept = $("snapshot") && JSON.parse($("snapshot").textContent);
 
   async function jsonOf(response) {
     const found = await response.json();
     if (!response.ok) throw new Error(found.error || `The console responded with ${response.status}.`);
     return found;
   }
-  const ask = async (path, query = {}) => jsonOf(await fetch(`${path}?${new URLSearchParams(query)}`));
+  const own = (object, name) => object && Object.hasOwn(object, name) ? object[name] : null;
+  async function ask(path, query = {}) {
+    if (!kept) return jsonOf(await fetch(`${path}?${new URLSearchParams(query)}`));
+    const found = query.name === undefined ? own(kept.answers, path) : own(own(kept.answers, path), query.name);
+    if (!found) throw new Error("The report has no more of it: kafka08 console has.");
+    return found;
+  }
   const post = async change => jsonOf(await fetch("/api/change", { method: "POST", body: JSON.stringify(change),
     headers: { "Content-Type": "application/json", "X-Kafka08-Page": state.page_token } }));
   const link = (place, ...names) => node("a", { href: ["#", place, ...names.map(encodeURIComponent)].join("/") }, names.at(-1) ?? place);
@@ -20,14 +28,16 @@
   // Pages: each gives {title, place, update(overview)}
 
   function overviewPage() {
-    const place = node("div"), head = node("div"), mapPlace = node("div"), charts = node("div"), lost = node("div");
+    const place = node("div"), head = node("div"), mapPlace = node("div"), charts = node("div"), lost = node("div"), disks = node("div");
     const table = parts.brokersTable(), empty = node("p", { class: "empty" });
     let drawn = "", map = null;
-    place.append(head, section("Brokers", empty, table.place, mapPlace, lost), charts);
+    place.append(head, section("Brokers", empty, table.place, mapPlace, lost), charts, disks);
     const topicChanges = state.allows_changes ? section("Changes", changes.ofCluster(post, () => {})) : null;
     if (topicChanges) place.append(topicChanges);
     return { title: "Overview", place, resize: () => map?.draw(), update(data) {
-      fill(head, parts.figures(data), parts.failedRequests(data));
+      const problems = (data.findings || []).filter(one => one.severity === "problem");
+      fill(head, parts.figures(data), parts.failedRequests(data), problems.length ? section("Problems", parts.findingsList(problems)) : null);
+      fill(disks, data.log_directories.length ? section("Log directories", parts.directories(data.log_directories)) : null);
       table.place.hidden = !data.brokers.length;
       empty.textContent = data.brokers.length ? "" : "No broker is registered in ZooKeeper, and no topic names one. Is the chroot of the connect string right?";
       table.update(data.brokers);
@@ -40,7 +50,7 @@
     } };
   }
   function topicsPage() {
-    const table = parts.topicsTable({ link: name => link("topic", name) });
+    const table = parts.topicsTable({ link: name => link("topic", name), knowsBytes: Boolean(state.overview?.log_directories.length) });
     return { title: "Topics", place: section("Topics", table.place), update: data => table.update(data.topics) };
   }
   function groupsPage() {
@@ -79,7 +89,7 @@
     };
     load();
     const count = state.overview?.partitions[name]?.length ?? 0;
-    return { title: name, place: node("div", {}, node("h2", {}, name), gone, node("p", {}, node("a", { href: `#/messages/${encodeURIComponent(name)}` }, "Messages")), about, table.place, section("Groups", readers.place),
+    return { title: name, place: node("div", {}, node("h2", {}, name), gone, kept ? null : node("p", {}, node("a", { href: `#/messages/${encodeURIComponent(name)}` }, "Messages")), about, table.place, section("Groups", readers.place),
       state.allows_changes ? section("Changes", changes.ofTopic(name, count, post, load)) : null), update(data) {
       alive = new Set(data.brokers.filter(row => row.is_alive).map(row => row.broker));
       gone.textContent = data.partitions[name] ? "" : "There is no such topic.";
@@ -88,7 +98,7 @@
   }
   function groupPage(name) {
     const chart = node("div", { class: "charts" }), kinds = node("div", {}, node("p", { class: "empty" }, "Reading…"));
-    const again = node("button", { type: "button", onclick: () => load() }, "Read again");
+    const again = node("button", { type: "button", hidden: kept !== null, onclick: () => load() }, "Read again");
     async function load() {
       try {
         const found = await ask("/api/group", { name });
@@ -136,7 +146,7 @@
     return { title: `Messages of ${name}`, place: node("div", {}, node("h2", {}, "Messages of ", link("topic", name)), messages.page(name, numbers, ask)), update() {} };
   }
   function doctorPage() {
-    const place = node("div"), button = node("button", { type: "button", onclick: () => load() }, "Examine again");
+    const place = node("div"), button = node("button", { type: "button", hidden: kept !== null, onclick: () => load() }, "Examine again");
     async function load() {
       button.disabled = true;
       fill(place, node("p", { class: "empty" }, "The doctor examines the cluster…"));
@@ -150,6 +160,7 @@
     return { title: "Doctor", place: section("Doctor", place, button), update() {} };
   }
   const PAGES = { "": overviewPage, topics: topicsPage, groups: groupsPage, topic: topicPage, group: groupPage, messages: messagesPage, doctor: doctorPage };
+  if (kept) delete PAGES.messages;
   const PLACES = [["", "Overview"], ["topics", "Topics"], ["groups", "Groups"], ["doctor", "Doctor"]];
   const PARENT = { topic: "topics", messages: "topics", group: "groups" };
 
@@ -169,7 +180,7 @@
   }
   function show() {
     const data = state.overview, at = data ? `as of ${parts.clock(data.now_ms)}` : "";
-    $("about").textContent = `${state.connect} ${at}`;
+    $("about").textContent = kept ? `${state.connect}, ${parts.moment(data.now_ms)}. ${parts.since(data)}` : `${state.connect} ${at}`;
     const fault = unreachable ? `The console does not respond: ${unreachable}. What is shown is ${at || "nothing"}.` :
       state.fault ? `ZooKeeper has not responded since ${parts.clock(state.fault_ms)}: ${state.fault}. ${data ? `What is shown is ${at}.` : "There is nothing to show yet."}` : "";
     if ($("fault").textContent !== fault) fill($("fault"), fault ? node("p", { class: "banner bad" }, fault) : null);
@@ -177,6 +188,7 @@
     else if (state.fault || unreachable) fill($("page"), node("p", { class: "empty" }, "The cluster was not read yet."));
   }
   async function refresh() {
+    if (kept) { state = kept.state; return go(); }
     let wait = RETRY_MS;
     try {
       const response = await fetch(`/api/state?seen=${state?.number ?? ""}`);
@@ -194,7 +206,7 @@
     }
     if (!paused) setTimeout(refresh, wait);
   }
-  $("pause").addEventListener("click", () => {
+  $("pause")?.addEventListener("click", () => {
     paused = !paused;
     $("pause").textContent = paused ? "Go on" : "Pause";
     $("pause").setAttribute("aria-pressed", String(paused));

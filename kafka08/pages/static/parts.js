@@ -270,6 +270,11 @@ const parts = (() => {
     const shown = [...data.groups].sort((a, b) => (b.lag ?? -1) - (a.lag ?? -1)).filter(row => (data.trends.lags[row.group] || []).length > 1).slice(0, most);
     return node("div", { class: "charts" }, shown.map(row => chartOf(data.trends.lags[row.group], row.group, verdict(row.verdict), `lag of ${row.group}`)));
   }
+  const directories = rows => new Table([
+    { name: "directory", wide: true, cell: row => row.path },
+    { name: "free", number: true, cell: row => row.fault ? toned(1, true, row.fault) : size(row.free) },
+    { name: "of", number: true, cell: row => row.fault ? "" : size(row.total) },
+  ], { label: "log directories" }).update(rows);
   function findingsList(findings) {
     if (!findings.length) return node("p", { class: "good" }, "The doctor found nothing wrong.");
     return node("ul", { class: "findings" }, findings.map(one => node("li", { class: one.severity },
@@ -278,5 +283,5 @@ const parts = (() => {
   }
 
   return { node, fill, Table, whole, rate, size, duration, clock, moment, counted, chartOf, figures, failedRequests, since, leaderless,
-    brokersTable, brokerMap, topicsTable, groupsTable, lagCharts, findingsList, verdict, toned };
+    brokersTable, brokerMap, topicsTable, groupsTable, lagCharts, findingsList, directories, verdict, toned };
 })();
