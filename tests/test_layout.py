@@ -122,7 +122,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "broker.transactions",
     },
     "client": {"protocol", "network.connection", "network.session"},
-    "producer": CLIENT_SIDE | {"network.session", "network.tls", "producer.old"},
+    "producer": CLIENT_SIDE | {"format", "network.session", "network.tls", "producer.old"},
     "producer.old": set(),
     "consumer": CLIENT_SIDE | {"consumer.fetching", "format", "zk"},
     "consumer.fetching": set(),
