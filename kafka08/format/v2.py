@@ -209,7 +209,7 @@ class V2(RecordFormat):
         if like is not None and (like.has_append_time or not kept):
             max_ms = like.max_timestamp_ms
         else:
-            max_ms = max(message.timestamp_ms for message in kept)
+            max_ms = max(NO_TIMESTAMP, *(message.timestamp_ms for message in kept))
         records = b"".join(_encoded(message, base_offset, first_ms) for message in kept)
         attributes = codec | (TIMESTAMP_TYPE_BIT if like and like.has_append_time else 0)
         producer = (-1, -1, -1)

@@ -129,8 +129,9 @@ def number_batch(
 
 
 def _newest(view: memoryview, batch: Batch, rules: Rules, now_ms: int) -> int:
-    """The timestamp that a batch is stored with; ValueError if a record is refused."""
-    newest_ms = -(1 << 63)
+    """The timestamp that a batch is stored with, at least NO_TIMESTAMP; ValueError if a record is
+    refused."""
+    newest_ms = NO_TIMESTAMP
     for number, record in enumerate(RECORDS.read_records(view[V2.head_bytes :], batch)):
         if record.offset != number or (rules.keys_required and record.key is None):
             raise ValueError("a record that is refused")

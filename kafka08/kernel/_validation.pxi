@@ -383,7 +383,7 @@ cdef bint check_records(
     cdef int64_t first_ms = load64(data + RECORDS_FIRST_TIME), record_bytes, delta, timestamp_ms, i
     cdef uint64_t difference
     cdef Fields fields
-    newest_ms[0] = INT64_MIN
+    newest_ms[0] = NO_TIMESTAMP
     for i in range(count):
         if read_record(at, end, &record_bytes, &delta, &fields) != FIELDS_SOUND or delta != i:
             return False

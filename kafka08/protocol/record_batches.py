@@ -251,7 +251,7 @@ class _Leader:
         if oldest_ms == NO_TIMESTAMP != newest_ms:
             for timestamp_ms in times:
                 self._check_time(timestamp_ms)
-        return newest_ms
+        return max(newest_ms, NO_TIMESTAMP)
 
     def _check_time(self, timestamp_ms: int) -> None:
         limit = self._rules.max_difference_ms

@@ -23,7 +23,7 @@ from kafka08.kernel.types import (
 from kafka08.protocol.record_batches import prepare
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, wrapper
-from tests.protocol.test_record_batches import PRODUCED, produced, rules_of
+from tests.protocol.test_record_batches import DAY_MS, PRODUCED, produced, rules_of
 
 NOW = 1_500_000
 LIMIT = 1 << 20
@@ -321,6 +321,21 @@ def test_a_plain_batch_is_numbered_as_a_leader_stores_it(kernel: ModuleType, nam
         summary.max_timestamp_ms,
         summary.max_timestamp_offset,
     )
+
+
+def test_a_batch_of_negative_timestamps_has_none(kernel: ModuleType) -> None:
+    """It is stored with -1, as by 0.11.0.3, whatever its producer wrote: not with a timestamp that
+    is smaller than none."""
+    found = produced("produce-v3-plain")
+    assert found is not None
+    sent = bytearray(found[1])
+    sent[27:43] = (-DAY_MS).to_bytes(8, "big", signed=True) * 2
+    sent[17:21] = V2().checksum(sent[21:]).to_bytes(4, "big")
+    rules = Rules(magic=2)
+    data = bytearray(sent)
+    assert kernel.number_batch(data, 7, LIMIT, rules, NOW, 3).max_timestamp_ms == -1
+    prepared = prepare(bytearray(sent), 7, NOW, rules, LIMIT, LIMIT, leader_epoch=3)
+    assert (data, -1) == (prepared.data, prepared.max_timestamp_ms)
 
 
 @given(st.binary(max_size=80), st.integers(0, 117))
