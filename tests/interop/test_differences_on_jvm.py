@@ -14,13 +14,14 @@ from tests.interop.differences import (
     of_groups,
     of_offsets,
     of_topics,
+    of_transactions,
     of_wire,
 )
 from tests.interop.differences.pair import Pair, one_at_a_time, pair_of
 from tests.interop.differences.sequence import SEQUENCES, Sequence
 from tests.interop.differences.talk import Talk
 
-MODULES = (of_wire, of_data, of_offsets, of_groups, of_topics, of_0_11)
+MODULES = (of_wire, of_data, of_offsets, of_groups, of_topics, of_0_11, of_transactions)
 
 OF_UNSERVED_VERSIONS = {
     "key 18 version 0, no client",

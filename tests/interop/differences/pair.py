@@ -47,7 +47,12 @@ POMS = {
     Level.V0_10_2: POM_0_10_2,
     Level.V0_11_0: POM_0_11,
 }
-KEYS_SINCE_0_11 = {"group.initial.rebalance.delay.ms": "0"}
+KEYS_SINCE_0_11 = {
+    "group.initial.rebalance.delay.ms": "0",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
 KEYS = {
     "host.name": "127.0.0.1",
     "offsets.topic.num.partitions": "1",

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol import compression
+from kafka08.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafka08.protocol.alter_configs import AlterConfigsRequest
 from kafka08.protocol.codec import decode_response, encode_response
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
@@ -34,7 +35,9 @@ from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.served import SERVED
 from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.protocol.txn_offset_commit import TxnOffsetCommitRequest
 from kafka08.protocol.types import Request
+from kafka08.protocol.write_txn_markers import WriteTxnMarkersRequest
 from tests.interop.differences.frames import request
 
 SENTINEL_ID = 0x5E47
@@ -60,6 +63,9 @@ UNORDERED: Final[dict[int, type[Request]]] = {
     16: ListGroupsRequest,
     19: CreateTopicsRequest,
     20: DeleteTopicsRequest,
+    24: AddPartitionsToTxnRequest,
+    27: WriteTxnMarkersRequest,
+    28: TxnOffsetCommitRequest,
     32: DescribeConfigsRequest,
     33: AlterConfigsRequest,
 }
