@@ -14,6 +14,7 @@ from kafka08.broker.purgatory.purgatory import DelayedOperation
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import KafkaError
+from kafka08.log.names import partition_directory
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.simulation.disk import SimDisk
 from kafka08.simulation.process import START_WALL_MS, Process
@@ -293,11 +294,17 @@ class SimBroker:
 
     def _end_of_process(self, silently: bool) -> None:
         manager = getattr(self.server, "_replica_manager", None)
-        self._ends = {
+        ends = {
             partition.topic_partition: partition.log.log_end_offset
             for partition in manager or ()
             if partition.log is not None
-        } or self._ends  # a process that died early has not loaded its logs
+        }
+        # A process that died early has not loaded all its logs.
+        self._ends = {
+            tp: end
+            for tp, end in {**self._ends, **ends}.items()
+            if self.disk.exists(LOG_DIRECTORY / partition_directory(tp))
+        }
         if silently and self._loses_writes:
             self.disk.power_fails()
         else:

@@ -42,6 +42,8 @@ PROPERTIES: Final = (
     {"queued.max.requests": "1"},
 )
 """Settings of a broker, most of them lower than usual."""
+WITHOUT_LOG_S: Final = 10.0
+"""Longer than a broker that starts takes to make the logs of its replicas."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
 
@@ -85,7 +87,8 @@ class Faults:
         self._expected: dict[SimBroker | SimMember, None] = {}
         """Brokers and members with a scheduled start."""
         self._suspended: dict[Process, None] = {}
-        self._lacked_descriptors: dict[SimBroker, None] = {}
+        self._lacked_descriptors: dict[SimBroker, float] = {}
+        """Brokers that did, and until when they have been seen without a replica without a log."""
         self._make: dict[Fault, Callable[[], object]] = {
             Fault.KILL: self._kill,
             Fault.RESTART: self._restart,
@@ -169,8 +172,11 @@ class Faults:
     def _restart_without_logs(self) -> None:
         """As a broker's log then says, one that could not make the log of a replica for want of
         descriptors must start again."""
-        for broker in list(self._lacked_descriptors):
-            if broker.is_running and any(one.log is None for one in broker.partitions()):
+        now = self._director.monotonic()
+        for broker, since in list(self._lacked_descriptors.items()):
+            if not broker.is_running or all(one.log is not None for one in broker.partitions()):
+                self._lacked_descriptors[broker] = now
+            elif now - since > WITHOUT_LOG_S:
                 del self._lacked_descriptors[broker]
                 self._end(broker, 0.0, silently=False)
 
@@ -599,7 +605,7 @@ class Faults:
         broker = self._random.choice(self._brokers)
         self._note(f"{broker.host} has no more descriptors")
         broker.disk.lacks_descriptors = True
-        self._lacked_descriptors[broker] = None
+        self._lacked_descriptors[broker] = self._director.monotonic()
         self._world.network.without_descriptors[broker.host] = None
 
         def release() -> None:
