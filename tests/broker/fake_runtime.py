@@ -108,7 +108,9 @@ class FakeRuntime:
     def monotonic(self) -> float:
         return self.now
 
-    def sleep(self, seconds: float) -> None: ...
+    def sleep(self, seconds: float) -> None:
+        """Moves the clock, as `advance`: what is due meanwhile happens."""
+        self.advance(seconds)
 
     def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Cancellable:
         self.timers_set += 1
@@ -124,7 +126,7 @@ class FakeRuntime:
             self.now = max(self.now, due)
             if handle.call is not None:
                 self.root(handle.call)
-        self.now = end
+        self.now = max(self.now, end)
 
     def root(self, call: Callable[..., object], *args: object) -> None:
         """As in each root of a real runtime a storage error halts the broker. A test sees every
