@@ -175,11 +175,15 @@ class AppendQueue:
             self._finish(append, log, info)
 
     def _finish(self, append: QueuedAppend, log: Log, info: AppendInfo) -> None:
-        """Acknowledge the append, after its fsync if one is due."""
+        """Acknowledge the append, after its fsync if one is due. If that is refused, followers may
+        copy the messages, but the HW stays below them until a later fsync."""
         self._partition.count_in(info.count, len(append.message_set) or info.size)
+        partition = self._partition
+        not_on_disk = min(partition.high_watermark_max, info.first_offset)
         try:
             flush = log.owed_flush()
         except FileRefused as error:
+            partition.high_watermark_max = not_on_disk
             append.complete(None, error)
             return
         if flush is None:
@@ -188,10 +192,10 @@ class AppendQueue:
 
         def flushed(_: object, error: BaseException | None) -> None:
             self._busy = False
-            self._partition.high_watermark_max = LONG_MAX
             try:
                 if error is None:
                     flush.complete()
+                    partition.high_watermark_max = LONG_MAX
                     self._acknowledge(append, info)
                 else:
                     append.fail(error)
@@ -201,7 +205,7 @@ class AppendQueue:
                 self._run_next()
 
         self._busy = True
-        self._partition.high_watermark_max = info.first_offset
+        partition.high_watermark_max = not_on_disk
         self._runtime.run_native_later(flushed, flush.sync)
 
     def _acknowledge(self, append: QueuedAppend, info: AppendInfo) -> None:

@@ -97,8 +97,8 @@ class Partition(LeaderState):
                               the client's nor a change of leaders: see EXPECTED_OF_PRODUCE
     bytes_rejected            of sets with a message that is too large
     is_queued                 True: appends wait for a native job, and later ones behind them
-    high_watermark_max        first offset that an fsync under way has to bring to the disk; the HW
-                              waits there
+    high_watermark_max        first offset that an fsync, under way or refused, has not brought to
+                              the disk; the HW waits there
     """
 
     __slots__ = (
@@ -174,6 +174,8 @@ class Partition(LeaderState):
         flush = self.log.owed_flush()
         if flush is not None:
             flush.run()
+        if not self.is_queued:  # else an fsync is under way, which sets it
+            self.high_watermark_max = LONG_MAX
         if self.is_leader and state.leader_epoch > self.leader_epoch + 1:
             self._note_end_of_leadership()  # In the epoch between, another broker may have led.
         self._apply(state, replicas, now)

@@ -446,3 +446,20 @@ def test_an_fsync_that_is_refused_is_the_answer_of_its_append(
     refused = [result[TP].error_code for result in results]
     assert [FileRefused.code] * 2 == refused
     assert not world.partition("t").is_queued
+
+
+def test_what_an_fsync_did_not_bring_to_the_disk_stays_above_the_hw(tmp_path: Path) -> None:
+    """Also when followers have it: consumers read it, and a power failure of this broker took it
+    away. The next fsync, of a later append, brings all of it to the disk."""
+    disk = RefusingDisk()
+    world = World(tmp_path, native_inline=False, disk=cast("Disk", disk))
+    world.lead("t", config={"flush.messages": "1"})
+    partition, results = world.partition("t"), list[AppendResults]()
+    for refuses in (lambda path: path.name == "t-0", lambda _: False):
+        disk.refuses = refuses
+        append(world, large(), results)
+        world.runtime.run_native_jobs()
+        partition.maybe_raise_high_watermark()  # as after the fetch of a follower
+        is_refused = results[-1][TP].error_code != 0
+        assert partition.high_watermark == (0 if is_refused else partition.log.log_end_offset)
+    assert [result[TP].error_code for result in results] == [FileRefused.code, 0]
