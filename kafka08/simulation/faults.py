@@ -9,6 +9,7 @@ from typing import Final
 
 from kafka08.protocol import leader_and_isr, stop_replica, update_metadata
 from kafka08.simulation.cluster import Hosts, SimBroker
+from kafka08.simulation.descriptors import Descriptors
 from kafka08.simulation.members import SimMember
 from kafka08.simulation.network import LateRequests
 from kafka08.simulation.plan import Fault, Plan
@@ -42,8 +43,6 @@ PROPERTIES: Final = (
     {"queued.max.requests": "1"},
 )
 """Settings of a broker, most of them lower than usual."""
-WITHOUT_LOG_S: Final = 10.0
-"""Longer than a broker that starts takes to make the logs of its replicas."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
 
@@ -87,8 +86,7 @@ class Faults:
         self._expected: dict[SimBroker | SimMember, None] = {}
         """Brokers and members with a scheduled start."""
         self._suspended: dict[Process, None] = {}
-        self._lacked_descriptors: dict[SimBroker, float] = {}
-        """Brokers that did, and until when they have been seen without a replica without a log."""
+        self._descriptors = Descriptors(world)
         self._make: dict[Fault, Callable[[], object]] = {
             Fault.KILL: self._kill,
             Fault.RESTART: self._restart,
@@ -163,22 +161,12 @@ class Faults:
 
     def keep_running(self) -> bool:
         """Start all brokers and members that are down. Returns whether all were running."""
-        self._restart_without_logs()
+        for broker in self._descriptors.stuck():
+            self._end(broker, 0.0, silently=False)
         down = [one for one in self._places() if not one.is_running and one not in self._stopping]
         for place in down:
             self._start(place)
         return not down and not self._stopping
-
-    def _restart_without_logs(self) -> None:
-        """As a broker's log then says, one that could not make the log of a replica for want of
-        descriptors must start again."""
-        now = self._director.monotonic()
-        for broker, since in list(self._lacked_descriptors.items()):
-            if not broker.is_running or all(one.log is not None for one in broker.partitions()):
-                self._lacked_descriptors[broker] = now
-            elif now - since > WITHOUT_LOG_S:
-                del self._lacked_descriptors[broker]
-                self._end(broker, 0.0, silently=False)
 
     def _later(self, call: Callable[[], object], seconds: float | None = None) -> None:
         """Make a call after the fault's duration, unless all faults were repaired before. `seconds`
@@ -604,15 +592,8 @@ class Faults:
     def _use_up_descriptors(self) -> None:
         broker = self._random.choice(self._brokers)
         self._note(f"{broker.host} has no more descriptors")
-        broker.disk.lacks_descriptors = True
-        self._lacked_descriptors[broker] = self._director.monotonic()
-        self._world.network.without_descriptors[broker.host] = None
-
-        def release() -> None:
-            broker.disk.repair()
-            self._world.network.without_descriptors.pop(broker.host, None)
-
-        self._later(release)
+        self._descriptors.use_up(broker)
+        self._later(partial(self._descriptors.release, broker))
 
     def _links(self) -> list[SimLink]:
         """All connections to ZooKeeper but the director's."""

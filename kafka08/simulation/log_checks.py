@@ -30,6 +30,7 @@ from kafka08.log.names import LOG_SUFFIX
 from kafka08.protocol import message_set
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.group_history import GroupHistory
+from kafka08.simulation.kept_topic import TP as KEPT
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
@@ -223,7 +224,7 @@ class LogChecks:
             same = agree(
                 leaders.entries(start, end),
                 Reading(other, copy).entries(start, end),
-                is_compacted=tp.topic == OFFSETS_TOPIC,
+                is_compacted=tp.topic in {OFFSETS_TOPIC, KEPT.topic},
             )
         except KafkaError as error:
             self._on_violation(f"{tp}, offsets {start} to {end} cannot be read: {error}")
@@ -236,8 +237,8 @@ class LogChecks:
         leadership.compared[process] = end
 
     def _begins_late(self, broker: SimBroker, tp: TopicPartition, log: Log) -> bool:
-        """Whether a log has lost its first messages: no run deletes any by retention."""
-        if log.log_start_offset and self._is_safe:
+        """Whether a log has lost its first messages, which retention deletes in one topic alone."""
+        if log.log_start_offset and self._is_safe and tp != KEPT:
             assert broker.process is not None
             self._on_violation(
                 f"{broker.process.name}: the log of {tp} begins at {log.log_start_offset}"
@@ -287,18 +288,15 @@ class Reading:
 
 
 def agree(one: bytes, other: bytes, *, is_compacted: bool) -> bool:
-    """Whether two copies of the same offsets have the same bytes. If each broker compacts its own
-    copy, whether they have the same message wherever both have one, and the same last one of each
-    key."""
+    """Whether two copies of the same offsets have the same bytes; or, if each broker compacts its
+    own copy, the same message wherever both have one."""
     if one == other or not is_compacted:
         return one == other
     first, second = (
         {message.offset: (message.key, message.value) for message in message_set.decode(data)}
         for data in (one, other)
     )
-    return dict(first.values()) == dict(second.values()) and all(
-        first[offset] == second[offset] for offset in first.keys() & second.keys()
-    )
+    return all(first[offset] == second[offset] for offset in first.keys() & second.keys())
 
 
 def _bytes(log: Log, start: int, end: int) -> bytes:

@@ -86,7 +86,13 @@ def _readable(broker: SimBroker, operation: DelayedOperation) -> Iterator[TopicP
     if isinstance(operation, DelayedFollowerFetch):
         for partition, offset in zip(operation._partitions, operation._offsets, strict=True):
             log = partition.log
-            if partition.is_leader and log is not None and log.log_end_offset > offset:
+            if (
+                partition.is_leader
+                and log is not None
+                and log.log_end_offset > offset
+                # What flush.messages has synced first is announced to followers after that.
+                and log.log_end_offset - log.recovery_point < log.config.flush_messages
+            ):
                 yield partition.topic_partition
     elif isinstance(operation, DelayedFetch) and operation._min_bytes <= 1:
         for tp, start in operation._starts.items():

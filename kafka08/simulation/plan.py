@@ -15,6 +15,7 @@ from typing import Final, get_args
 
 from kafka08.client.requests import StorageName
 from kafka08.profile import SAFE
+from kafka08.simulation.kept_topic import COMPACT, DELETE
 from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.zookeeper import ADDRESS
 
@@ -81,6 +82,7 @@ after most of them while other faults happen."""
 KILLED: Final = "killed"
 SUSPENDED: Final = "suspended"
 AWAY: Final = ("", "", "", KILLED, SUSPENDED)
+CLEANUPS: Final = ("", "", "", DELETE, COMPACT)
 BURST_S: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
@@ -114,6 +116,7 @@ class Plan:
     members          the number of members of the consumer group
     offsets_storage  of the group
     coordinated      whether the members are KafkaConsumers, of a group with a coordinator
+    cleanup          of the topic of which brokers do not keep everything; "": there is none
     away             what happens to one broker after the faults: the others must go on. "": nothing
     """
 
@@ -142,6 +145,7 @@ class Plan:
     offsets_storage: StorageName
     coordinated: bool = False
     away: str = ""
+    cleanup: str = ""
     windows: Sequence[tuple[float, float]] | None = None
     salt: int = 0
 
@@ -231,6 +235,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
         members=random.choice([0, 1, 2, 3]),
         offsets_storage=random.choice(get_args(StorageName)),
         away=Random(f"{seed}/away").choice(AWAY) if brokers > 1 else "",
+        cleanup=Random(f"{seed}/cleanup").choice(CLEANUPS),
     )
 
 

@@ -29,6 +29,7 @@ from kafka08.simulation.cluster import (
 from kafka08.simulation.controller_check import ControllerCheck
 from kafka08.simulation.faults import Faults
 from kafka08.simulation.group_history import GroupHistory
+from kafka08.simulation.kept_topic import PROPERTIES, KeptLoad
 from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import SimMember
 from kafka08.simulation.move_checks import MoveChecks
@@ -172,8 +173,9 @@ class Run:
         self.network = network
         world = World(network, self.zookeeper, plan.native_seconds)
         self.hosts = Hosts(name, world, self._skew)
+        properties = {**plan.broker_properties, **(PROPERTIES if plan.cleanup else {})}
         self.brokers = [
-            SimBroker(self.hosts, number, plan.broker_properties, loses_writes=plan.loses_writes)
+            SimBroker(self.hosts, number, properties, loses_writes=plan.loses_writes)
             for number in range(1, plan.brokers + 1)
         ]
         self.target = Target(
@@ -183,6 +185,7 @@ class Run:
         )
         self.observed = Observed(ordered=plan.in_flight == 1 or plan.retries == 0)
         self.readers: list[Reader] = []
+        self.kept = KeptLoad(plan, self.hosts, self.target, self.observed, self.brokers)
         self.broken: list[str] = []
         """A sentence for each violation."""
         is_safe = plan.profile == SAFE
@@ -298,6 +301,7 @@ class Run:
         with AdminClient(ADDRESS, runtime=self.director) as admin:
             admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
             admin.await_leaders(TOPIC, timeout_ms=int(START_S * 1000))
+            self.kept.create_topic(admin)
         self.say("topic made")
         self._start_clients()
 
@@ -313,6 +317,7 @@ class Run:
             reader = Reader(runtime, self.target, self.observed.history, tp)
             self.readers.append(reader)
             runtime.spawn(reader.run, name="main")
+        self.kept.start()
         for member in self.members:
             member.start()
 
@@ -425,6 +430,10 @@ class Run:
                 lambda: reader.position > max(final[tp], default=-1),  # noqa: B023 - used at once
             )
 
+        self._await_none("retention to delete", self.kept.undeleted)
+        self._await_none("its reader", partial(self.kept.unread, self.director))
+        if self.plan.profile == SAFE and (problem := self.kept.problem()):
+            raise Violation(problem)
         if self.members:
             self._await_none("the group to process every message", partial(self._missing, final))
             ends = {tp: max(final[tp]) + 1 for tp in final if final[tp]}
@@ -521,6 +530,7 @@ class Run:
 
     def _stop(self) -> None:
         self._is_recovering = False
+        self.kept.end()
         for reader in self.readers:
             reader.is_ending = True
         for member in self.members:
@@ -529,7 +539,9 @@ class Run:
             "members to end", RECOVERY_S, lambda: all(one.has_ended for one in self.members)
         )
         self._await(
-            "readers to end", RECOVERY_S, lambda: all(one.has_ended for one in self.readers)
+            "readers to end",
+            RECOVERY_S,
+            lambda: self.kept.has_ended and all(one.has_ended for one in self.readers),
         )
         if self.observed.leftovers:
             raise Violation(self.observed.leftovers[0])

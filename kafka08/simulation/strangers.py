@@ -40,7 +40,7 @@ ZNODES: Final = (
     f"{paths.owners(GROUP, TOPIC)}/x",
     f"{paths.offsets(GROUP, TOPIC)}/x",
 )
-FILES: Final = ("notes.txt", ".nfs7", "core", "t-0", f"{RECOVERY_POINT_CHECKPOINT}.tmp")
+FILES: Final = ("notes.txt", ".nfs7", "core", "x-0", f"{RECOVERY_POINT_CHECKPOINT}.tmp")
 """In a log directory. A directory there ends the start of a broker, in 0.8.2.2 too."""
 PARTITION_FILES: Final = ("notes.txt", ".nfs7", "00000000000000000000.log.gz", "tmp/")
 """Among the files of a partition."""

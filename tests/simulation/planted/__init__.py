@@ -10,7 +10,15 @@ has a module. Start with `defect.py`.
 
 from __future__ import annotations
 
-from tests.simulation.planted import consumers, controller, disk, limits, producers, replication
+from tests.simulation.planted import (
+    consumers,
+    controller,
+    disk,
+    kept,
+    limits,
+    producers,
+    replication,
+)
 from tests.simulation.planted.defect import PLANTED, Planted
 
 __all__ = [
@@ -19,6 +27,7 @@ __all__ = [
     "consumers",
     "controller",
     "disk",
+    "kept",
     "limits",
     "producers",
     "replication",
