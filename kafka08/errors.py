@@ -566,6 +566,10 @@ class FailedToSend(ClientError):
         self.messages = messages
 
 
+class FailedTransaction(ClientError):
+    """The transaction of the record was aborted, or can only be aborted."""
+
+
 class Closed(ClientError):
     """The object was closed or shut down before this call."""
 

@@ -46,8 +46,8 @@ def spark_write(given: Given) -> object:
 @pytest.mark.parametrize(
     ("make", "name", "value"),
     [
-        *((make, "enable.idempotence", "TRUE") for make in (producer, spark_write)),
-        *((make, "transactional.id", "t") for make in (producer, spark_write)),
+        (spark_write, "enable.idempotence", "TRUE"),
+        (spark_write, "transactional.id", "t"),
         (spark_read, "isolation.level", "read_committed"),
         (broker, "authorizer.class.name", "kafka.security.auth.SimpleAclAuthorizer"),
         (broker, "zookeeper.set.acl", "true"),

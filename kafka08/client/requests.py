@@ -125,6 +125,7 @@ def produce_request(
     *,
     required_acks: int,
     timeout_ms: int,
+    transactional_id: str | None = None,
     version: int = 0,
 ) -> ProduceRequest:
     return ProduceRequest(
@@ -134,6 +135,7 @@ def produce_request(
             ProduceTopic(topic, [ProducePartition(p, data) for p, data in items])
             for topic, items in by_topic(message_sets).items()
         ],
+        transactional_id,
         version=version,
     )
 

@@ -72,6 +72,7 @@ class RecordAccumulator:
     ordered        max.in.flight.requests.per.connection=1: a partition with a request in flight
                    waits, even if its leader has moved
     is_idempotent  whether partitions have sequences
+    is_transactional  whether all batches belong to transactions
     clock          the time of records without a timestamp, in ms since 1970; None: the system's
     """
 
@@ -86,6 +87,7 @@ class RecordAccumulator:
         on_batch: Callable[[], object],
         runtime: ClientRuntime,
         is_idempotent: bool = False,
+        is_transactional: bool = False,
         clock: TimeMs | None = None,
     ) -> None:
         self.lock = runtime.lock()
@@ -96,6 +98,7 @@ class RecordAccumulator:
         self._codec = codec
         self._ready = ReadyQueues(linger_s=linger_s, ordered=ordered)
         self._is_idempotent = is_idempotent
+        self._is_transactional = is_transactional
         self._on_batch = on_batch
         self._runtime = runtime
         self._clock = clock
@@ -267,6 +270,7 @@ class RecordAccumulator:
         return batch
 
     def _enqueue(self, queue: PartitionQueue, batch: RecordBatch) -> None:
+        batch.is_transactional = self._is_transactional
         queue.enqueue(batch)
         queue.used_at = batch.created
         self._incomplete[batch] = None
@@ -491,6 +495,23 @@ class RecordAccumulator:
                 self._ready.place(queue)
             for waiting in self._waiting:
                 waiting.freed.notify()
+
+    def take_unsent(self) -> list[RecordBatch]:
+        """Empty the queues, except of what is in flight."""
+        found: list[RecordBatch] = []
+        with self.lock:
+            for queue in self._queues.values():
+                queue.close_open()
+                found += queue.batches
+                queue.batches.clear()
+                self._ready.place(queue)
+        return found
+
+    def restart_sequences(self) -> None:
+        """Number records anew, with nothing in flight: the producer has another identity."""
+        with self.lock:
+            for sequences in self._sequences.values():
+                sequences.restart()
 
     def take_all(self) -> list[RecordBatch]:
         """Empty the queues: the producer gives up. Returns every incomplete batch, also those in

@@ -82,6 +82,7 @@ class RecordBatch:
         "error",
         "is_done",
         "is_open",
+        "is_transactional",
         "magic",
         "reserved",
         "retry_at",
@@ -117,6 +118,7 @@ class RecordBatch:
         self.alone = False
         self.sent_as: tuple[int, int, int] | None = None
         self.signed_as: tuple[int, int, int] | None = None
+        self.is_transactional = False
         self.base_offset = NO_OFFSET
         self.error: KafkaError | None = None
         self.builder: kernel.SetBuilder | None = None
@@ -173,7 +175,12 @@ class RecordBatch:
             packed_data = self._packed(self._data)
             if self.sent_as != self.signed_as and self.sent_as is not None:
                 assert isinstance(packed_data, bytearray), "the kernel has built it"
-                stamp(packed_data, *self.sent_as, checksum=kernel.crc32c)
+                stamp(
+                    packed_data,
+                    *self.sent_as,
+                    is_transactional=self.is_transactional,
+                    checksum=kernel.crc32c,
+                )
                 self.signed_as = self.sent_as
             return packed_data
 

@@ -34,6 +34,7 @@ class Bulk:
     After a stretch is refused for want of memory, the rest is refused too: otherwise the records of
     a partition would change their order. So it is after a close, if records were accepted before
     it: their results are in the future. `now_ms`: the time of records without a timestamp.
+    `before`: called with the queue of each batch.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class Bulk:
         record_bytes_max: int,
         block_s: float,
         now_ms: int,
+        before: Callable[[PartitionQueue], object] = lambda _: None,
     ) -> None:
+        self._before = before
         self._accumulator = accumulator
         self.now_ms = now_ms
         self._batch_bytes = batch_bytes
@@ -103,6 +106,7 @@ class Bulk:
         self, queue: PartitionQueue, data: Buffer, count: int, magic: int, times: Times
     ) -> RecordBatch:
         """Add a set of `count` records as a batch. BufferExhausted."""
+        self._before(queue)
         return self._accumulator.append_set(
             queue,
             data,

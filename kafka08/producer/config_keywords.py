@@ -35,6 +35,8 @@ class KafkaProducerConfigKeywords(TypedDict, total=False):
     value_serializer: str
     partitioner_class: str
     enable_idempotence: bool | None
+    transactional_id: str
+    transaction_timeout_ms: int
     delivery_timeout_ms: int
     interceptor_classes: str
     kafka08_allow_less_safety: str

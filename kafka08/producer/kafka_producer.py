@@ -11,22 +11,27 @@ with timestamps and headers, those from 0.10.0 on messages with timestamps, olde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08 import kernel
+from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import PartitionInfo
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.config import LONG_MAX
 from kafka08.errors import (
     AuthenticationFailed,
     BufferExhausted,
+    ConfigError,
+    FailedTransaction,
     InvalidTopic,
     KafkaError,
     ProducerClosed,
+    ProducerFenced,
     RequestTimeout,
     UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
@@ -55,10 +60,11 @@ from kafka08.producer.sender import Sender, SenderSettings, not_sent
 from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.producer.topic_routes import TopicRoutes
+from kafka08.producer.transactions import Transactions
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
-from kafka08.structs import TopicPartition
+from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 RECORD_FIELDS: Final = len(ProducerRecord._fields)
 NO_PARTITION: Final = -1
@@ -122,6 +128,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             on_batch=self._network.wake_up,
             runtime=runtime,
             is_idempotent=config.idempotence is not Idempotence.OFF,
+            is_transactional=bool(config.transactional_id),
             # The kernel reads the system's clock itself: a call would cost a tenth of a send.
             clock=None if runtime.time_ms is SYSTEM_CLOCK.time_ms else runtime.time_ms,
         )
@@ -133,6 +140,24 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             is_in_callback=lambda: sender.is_current,
             runtime=runtime,
         )
+        self._cluster, self._transactions = None, None
+        if config.transactional_id:
+            self._cluster = ClusterClient(
+                config.bootstrap,
+                client_id=config.client_id,
+                timeout_ms=config.request_timeout_ms,
+                negotiates=True,
+                security=config.security,
+                runtime=runtime,
+            )
+            self._transactions = Transactions(
+                config.transactional_id,
+                config.transaction_timeout_ms,
+                self._cluster,
+                block_s=config.max_block_ms / 1000,
+                on_identity=lambda one: sender.take_identity(one, restart=True),
+                runtime=runtime,
+            )
         plain_routes = self._routes.by_topic if self._is_plain else {}
         super().__init__(plain_routes, self._send_converted, self._append)
         sender = self._sender = Sender(
@@ -142,6 +167,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             self._network,
             runtime,
             self._routes.forget,
+            self._transactions,
         )
         self._is_closed = False
         self._interceptors_closed = runtime.lock()
@@ -276,6 +302,67 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         finally:
             self._accumulator.end_flush()
 
+    # --------------------------------------------------------------------------- transactions
+
+    def init_transactions(self) -> None:
+        """Get this producer's identity, once, before the first transaction. Any former producer
+        with its transactional.id is fenced, and its open transaction aborted. Waits up to
+        max.block.ms; UnsupportedVersion by brokers before 0.11."""
+        self._transactional().init()
+
+    def begin_transaction(self) -> None:
+        """What is sent from now on belongs to a transaction. InvalidTxnState in another one."""
+        self._transactional().begin()
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: str
+    ) -> None:
+        """Commit offsets of a consumer group (each of the next message to read) with the
+        transaction: neither them nor its records without the other."""
+        parsed = {
+            tp: one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(one)
+            for tp, one in offsets.items()
+        }
+        self._transactional().send_offsets(parsed, group)
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        """Send what is left, and commit. Raises the error of a record that was not stored: then
+        abort. ProducerFenced if another producer of this name has begun."""
+        transactions = self._transactional()
+        self.flush(timeout)
+        transactions.end(commits=True)
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Drop what is not sent, whose futures get FailedTransaction, and abort."""
+        transactions = self._transactional()
+        error = FailedTransaction("the transaction was aborted")
+        self._accumulator.complete(self._accumulator.take_unsent(), error=error)
+        self.flush(timeout)
+        transactions.end(commits=False)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A block in a transaction, which is committed at its end, and aborted if it raises."""
+        self.begin_transaction()
+        try:
+            yield
+        except BaseException:
+            self.abort_transaction()
+            raise
+        try:
+            self.commit_transaction()
+        except ProducerFenced:
+            raise
+        except KafkaError:
+            self.abort_transaction()
+            raise
+
+    def _transactional(self) -> Transactions:
+        self._check_process()
+        if self._transactions is None:
+            raise ConfigError("transactions need transactional.id")
+        return self._transactions
+
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of `topic`, with leaders and replicas, by current metadata. Waits for it
         up to max.block.ms: RequestTimeout. InvalidTopic, ProducerClosed, and TypeError for a topic
@@ -298,6 +385,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         # Without a lock: a signal handler may close it while its own thread is closing it.
         unsent = self._sender.end(timeout)
         self._is_closed = True
+        if self._cluster is not None:
+            self._cluster.close()
         if self._interceptors_closed.acquire(blocking=False):
             self._interceptors.close()
         if unsent:
@@ -384,6 +473,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 f"{queue.tp}: its leader stores no headers: they came with 0.11"
             )
             return failed(queue.tp, error, callback)
+        self._enter(queue)
         stored_size = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[queue.magic]
         if stored_size > self._record_bytes_max:
             return failed(queue.tp, too_large(stored_size, self._record_bytes_max), callback)
@@ -418,7 +508,12 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             record_bytes_max=self._record_bytes_max,
             block_s=self._memory_block_s(),
             now_ms=self._runtime.time_ms(),
+            before=self._enter,
         )
+
+    def _enter(self, queue: PartitionQueue) -> None:
+        if self._transactions is not None:
+            self._transactions.enter([queue.tp])
 
     def _memory_block_s(self) -> float:
         """How long a call may wait for memory: not at all in a callback, for that would hold up the
@@ -442,6 +537,7 @@ def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
             inf if config.idempotence is Idempotence.OFF else config.delivery_timeout_ms / 1000
         ),
         idempotence=config.idempotence,
+        transactional_id=config.transactional_id or None,
     )
 
 

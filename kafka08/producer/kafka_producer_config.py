@@ -18,7 +18,7 @@ from kafka08.producer.idempotence import UNACKNOWLEDGED_MAX, Idempotence
 from kafka08.producer.partitioners import RecordPartitioner
 from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
 from kafka08.protocol import compression
-from kafka08.safety import ALLOW_DOC, OF_PRODUCERS
+from kafka08.safety import ALLOW_DOC
 
 if TYPE_CHECKING:
     from kafka08.producer.config_keywords import KafkaProducerConfigKeywords
@@ -44,8 +44,6 @@ class KafkaProducerConfig(SecureClientConfig):
 
     Serializers, partitioner and interceptors take names of Java classes or `module:callable`.
     """
-
-    SAFETY = {"transactional.id": OF_PRODUCERS["transactional.id"]}
 
     bootstrap_servers: str = key(doc="host:port,host:port of brokers to learn the others from.")
     acks: str = key(
@@ -115,6 +113,12 @@ class KafkaProducerConfig(SecureClientConfig):
         doc="Brokers from 0.11 on store each record once. true needs them, and acks=all; unset: "
         "with acks=all and retries, where brokers can.",
     )
+    transactional_id: str = key(
+        "", doc="Name of the producer whose transactions these are, for brokers from 0.11 on."
+    )
+    transaction_timeout_ms: int = key(
+        60_000, low=1, doc="Age at which the coordinator aborts a transaction."
+    )
     delivery_timeout_ms: int = key(
         120_000, low=0, doc="How long an idempotent producer tries to deliver a batch."
     )
@@ -138,7 +142,11 @@ class KafkaProducerConfig(SecureClientConfig):
         super().validate()
         parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
         check_id("client.id", self.client_id)
-        if self.enable_idempotence:
+        if self.transactional_id:
+            check_id("transactional.id", self.transactional_id)
+            if self.enable_idempotence is False:
+                raise ConfigError("transactional.id needs enable.idempotence=true, or unset")
+        if self.idempotence is Idempotence.REQUIRED:
             for name, fits, wanted in (
                 ("acks", self.required_acks == -1, "all"),
                 ("retries", self.tries_again > 0, "above 0"),
@@ -149,7 +157,10 @@ class KafkaProducerConfig(SecureClientConfig):
                 ),
             ):
                 if not fits:
-                    raise ConfigError(f"enable.idempotence=true needs {name} {wanted}")
+                    asks = (
+                        "transactional.id" if self.transactional_id else "enable.idempotence=true"
+                    )
+                    raise ConfigError(f"{asks} needs {name} {wanted}")
         self.serializers()
         self.partitioner()
 
@@ -160,13 +171,19 @@ class KafkaProducerConfig(SecureClientConfig):
     @property
     def required_acks(self) -> int:
         """`acks` as a number of the protocol; all by default for enable.idempotence=true."""
-        if self.enable_idempotence and "acks" not in self.given:
+        if self._is_required and "acks" not in self.given:
             return -1
         return -1 if self.acks == "all" else int(self.acks)
 
     @property
+    def _is_required(self) -> bool:
+        return bool(self.enable_idempotence or self.transactional_id)
+
+    @property
     def idempotence(self) -> Idempotence:
         """What it asks of brokers."""
+        if self._is_required:
+            return Idempotence.REQUIRED
         if self.enable_idempotence is not None:
             return Idempotence.REQUIRED if self.enable_idempotence else Idempotence.OFF
         may = (
@@ -179,7 +196,7 @@ class KafkaProducerConfig(SecureClientConfig):
     @property
     def tries_again(self) -> int:
         """`retries`; without limit by default for enable.idempotence=true."""
-        if self.enable_idempotence and "retries" not in self.given:
+        if self._is_required and "retries" not in self.given:
             return INT_MAX
         return self.retries
 

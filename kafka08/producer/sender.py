@@ -29,6 +29,7 @@ from kafka08.errors import (
     ConnectionFailed,
     DuplicateSequence,
     FailedToSend,
+    FailedTransaction,
     KafkaError,
     ProducerClosed,
     ProtocolError,
@@ -49,6 +50,7 @@ from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender_metrics import SenderMetrics
+from kafka08.producer.transactions import Transactions
 from kafka08.protocol import compression
 from kafka08.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -90,6 +92,7 @@ class SenderSettings:
     max_request_bytes  size of a request; at least one batch
     delivery_s         no retry later than this after a batch was created
     idempotence        whether brokers are to store each batch once, see Idempotence
+    transactional_id   whether all batches belong to transactions
     """
 
     acks: int
@@ -100,6 +103,7 @@ class SenderSettings:
     max_request_bytes: int
     delivery_s: float = inf
     idempotence: Idempotence = Idempotence.OFF
+    transactional_id: str | None = None
 
 
 class ProduceForm(NamedTuple):
@@ -170,8 +174,11 @@ class Sender(ProcessBound):
         network: NetworkClient,
         runtime: ClientRuntime,
         forget: Callable[[Collection[str]], None],
+        transactions: Transactions | None = None,
     ) -> None:
-        """`forget`: called with topics that have been unused for TOPIC_EXPIRY_S."""
+        """`forget`: called with topics that have been unused for TOPIC_EXPIRY_S. `transactions`:
+        told of batches that fail."""
+        self._transactions = transactions
         self._forget = forget
         self._settings = settings
         self._accumulator = accumulator
@@ -221,6 +228,12 @@ class Sender(ProcessBound):
         if self.is_alive:
             return [r for batch in self._accumulator.take_all() for r in batch.records()]
         return self._unsent
+
+    def take_identity(self, identity: Identity, *, restart: bool = False) -> None:
+        """`restart`: number all records anew. With nothing in flight, in any thread."""
+        if restart:
+            self._accumulator.restart_sequences()
+        self._identity = identity
 
     def end_soon(self) -> None:
         """Send the rest, then end. Takes no lock. Any thread."""
@@ -315,6 +328,7 @@ class Sender(ProcessBound):
             dict(zip(batches, map(joined, sets), strict=True)),
             required_acks=settings.acks,
             timeout_ms=settings.ack_timeout_ms,
+            transactional_id=settings.transactional_id,
             version=form.version,
         )
         try:
@@ -357,7 +371,7 @@ class Sender(ProcessBound):
         self._is_identity_asked = False
         error = error_of(response.error_code, "a producer id")
         if error is None:
-            self._identity = Identity(response.producer_id, response.producer_epoch)
+            self.take_identity(Identity(response.producer_id, response.producer_epoch))
         elif self._settings.idempotence is Idempotence.WANTED and not error.retriable:
             logger.warning("Retries may store records twice: %s", error)
             self._has_no_identity = True
@@ -431,6 +445,8 @@ class Sender(ProcessBound):
             text = f"{batch.tp}: no leader was reachable within {timeout_s * 1000:.0f} ms"
             self.metrics.failed([batch], now)
             self._accumulator.complete([batch], error=RequestTimeout(text))
+            if self._transactions is not None:
+                self._fail_transaction(self._transactions, RequestTimeout(text))
         return self._expire_at - now if self._accumulator.incomplete_count else float("inf")
 
     # ------------------------------------------------------------------------------ responses
@@ -506,6 +522,8 @@ class Sender(ProcessBound):
         passes = may_be_stored_later(error)
         now = self._runtime.monotonic()
         latest = now - self._settings.delivery_s
+        if self._transactions is not None and self._transactions.has_failed:
+            latest = inf
         again = [
             b
             for b in parts
@@ -534,3 +552,12 @@ class Sender(ProcessBound):
         ended = [batch for batch in parts if batch not in again]
         self.metrics.failed(ended, now)
         self._accumulator.complete(ended, error=error, were_in_flight=not again)
+        if ended and self._transactions is not None:
+            self._fail_transaction(self._transactions, error)
+
+    def _fail_transaction(self, transactions: Transactions, error: KafkaError) -> None:
+        """None of the batches that are not sent will be."""
+        transactions.fail(error)
+        unsent = self._accumulator.take_unsent()
+        left = FailedTransaction(f"an earlier record of the transaction failed: {error}")
+        self._accumulator.complete(unsent, error=left)

@@ -69,12 +69,10 @@ class Sequences:
 
     def give(self, batch: RecordBatch, identity: Identity) -> None:
         """Number a batch that is sent for the first time; `identity`: the newest one."""
-        if self.identity is None or identity.producer_id != self.identity.producer_id:
-            if self.unacked:
-                identity = self.identity or identity
-            else:
-                self.identity, self._next = identity, 0
-        assert self.identity is not None
+        if self.identity is None or (
+            not self.unacked and identity.producer_id != self.identity.producer_id
+        ):
+            self.identity, self._next = identity, 0
         batch.sent_as = (*self.identity, self._next)
         self._next = (self._next + batch.count) & INT_MAX
         self.unacked.append(batch)
@@ -117,6 +115,12 @@ class Sequences:
         if error is not None:
             self._is_unsure = self._is_unsure or may_be_stored(error)
             self._is_broken = True
+
+    def restart(self) -> None:
+        """Begin anew with the next identity."""
+        self.unacked.clear()
+        self.identity = None
+        self._is_broken = self._is_unsure = False
 
     def _begin_epoch(self) -> None:
         for batch in self.unacked:

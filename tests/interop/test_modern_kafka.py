@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -14,6 +14,7 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.compression import CLIENT_CODECS
 from kafka08.structs import TopicPartition
 from tests.integration.polling_cluster import read
+from tests.integration.transactional import SCENARIOS
 from tests.interop.jvm import JvmMissing, classpath, java
 from tests.interop.kraft_broker import POM_4_4, KraftBroker, cutting_proxy
 
@@ -121,6 +122,14 @@ def test_read_committed(broker: KraftBroker, topic: str) -> None:
         with KafkaConsumer(config) as consumer:
             tp = TopicPartition(topic, 0)
             assert consumer.end_offsets([tp]) == {tp: end}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_transactions(
+    broker: KraftBroker, topic: str, scenario: Callable[[str, str], None]
+) -> None:
+    """What each scenario says."""
+    scenario(broker.address["PLAINTEXT"], topic)
 
 
 @pytest.mark.parametrize("seed", range(2))
