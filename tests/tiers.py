@@ -168,6 +168,7 @@ TIERS: Final = (
             "tests/interop/test_leader_again_on_jvm.py",
             "tests/interop/test_levels_on_jvm.py",
             "tests/interop/test_log_directories_0_10.py",
+            "tests/interop/test_log_directories_0_11.py",
             "tests/interop/test_logs_on_jvm.py",
             "tests/interop/test_migration_path.py",
             "tests/interop/test_missed_restarts.py",

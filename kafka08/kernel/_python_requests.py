@@ -272,7 +272,7 @@ def _wanted(version: int) -> Struct:
 
 
 def _added(log_start: int, version: int) -> bytes:
-    """What version 4 added to a partition, for a reader of uncommitted messages: no last stable
+    """The fields that version 4 added, for a reader of uncommitted messages: no last stable
     offset, from 5 on the log start offset, no aborted transactions."""
     if version < RECORDS_FETCH:
         return b""

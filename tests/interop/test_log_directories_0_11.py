@@ -1,0 +1,142 @@
+"""One log directory, used in turn by a JVM 0.11.0.3 broker and by ours of level 0.11.0."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kafka08.errors import ConnectionFailed
+from kafka08.format import Batch, Message
+from kafka08.format.v2 import V2
+from kafka08.log.check import check_log
+from kafka08.log.dump import LogDump
+from kafka08.network.connection import Connection
+from kafka08.protocol import message_set
+from kafka08.protocol.compression import CODECS
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.record_batches import compress
+from kafka08.structs import ORDINARY_CONSUMER
+from tests.interop.jvm import POM_0_11, run_tool
+from tests.interop.seats import HOST, Release, Seat, mixed_cluster
+from tests.waiting import until
+
+TOPIC = "shared-log"
+KEYS = {
+    "log.segment.bytes": "4000",
+    "log.index.interval.bytes": "200",
+    "log.retention.hours": "-1",
+    "offsets.topic.replication.factor": "1",
+}
+PRODUCER = 4711
+SIZE = 5
+"""Records of a batch."""
+START_MS: Final = time.time_ns() // 1_000_000
+"""The JVM forgets producers of old records."""
+
+
+def ask(seat: Seat, request: Any) -> Any:
+    with Connection(HOST, seat.port) as connection:
+        response: Any = connection.send(request)
+    return response.topics[0].partitions[0]
+
+
+def sent(sequence: int) -> bytes:
+    """The batch of the producer with this sequence, in one of the codecs; values are sequences."""
+    codec = sequence // SIZE % len(CODECS)
+    records = [
+        Message(n, None, memoryview(b"%d" % (sequence + n)), START_MS + sequence + n, 0)
+        for n in range(SIZE)
+    ]
+    newest_ms = START_MS + sequence + SIZE - 1
+    like = Batch(
+        *(2, 0, 0, 0, SIZE - 1, codec, 0, newest_ms, 0),
+        producer_id=PRODUCER,
+        producer_epoch=0,
+        base_sequence=sequence,
+    )
+    return V2().build(records, codec, compress, like=like)
+
+
+def produce(seat: Seat, sequence: int) -> tuple[int, int]:
+    topics = [ProduceTopic(TOPIC, [ProducePartition(0, sent(sequence))])]
+    response = ask(seat, ProduceRequest(-1, 5000, topics, version=3))
+    return response.error_code, response.base_offset
+
+
+def leads(seat: Seat) -> bool:
+    """False also while it does not listen: the registration may be its killed predecessor's."""
+    try:
+        return bool(fetch(seat, 0).error_code == 0)
+    except ConnectionFailed:
+        return False
+
+
+def fetch(seat: Seat, offset: int) -> Any:
+    topics = [FetchTopic(TOPIC, [FetchPartition(0, offset, 100_000)])]
+    return ask(seat, FetchRequest(ORDINARY_CONSUMER, 0, 0, topics, version=5))
+
+
+def read_all(seat: Seat, end: int) -> list[tuple[bytes | None, int]]:
+    found: list[tuple[bytes | None, int]] = []
+    while len(found) < end:
+        batch = list(message_set.decode(bytes(fetch(seat, len(found)).message_set), len(found)))
+        assert batch, f"nothing at offset {len(found)}"
+        found += [(message.value, message.timestamp) for message in batch]
+    return found
+
+
+@pytest.mark.parametrize("jvm_first", [True, False], ids=["jvm", "ours"])
+def test_a_log_directory_changes_hands(tmp_path: Path, jvm_first: bool) -> None:
+    """The JVM and our broker take over a directory of record batches, in every codec, from each
+    other. After each clean stop or kill the producer's last batch is recognized, its next one is
+    taken, and all messages are there; its files are dumped alike by both, and ours reports
+    nothing."""
+    release = Release(POM_0_11, "0.11.0", KEYS)
+    with mixed_cluster(tmp_path, 1, release) as cluster:
+        (seat,) = cluster.seats
+        starts = [seat.start_jvm, seat.start_ours]
+        if not jvm_first:
+            starts.reverse()
+        starts[0]()
+        cluster.admin.create_topic(TOPIC)
+        until(lambda: leads(seat), "the leader")
+        end = 0
+        for turn, stop in enumerate((seat.stop, seat.kill, seat.stop, seat.kill), 1):
+            for _ in range(20):
+                assert (0, end) == produce(seat, end)
+                end += SIZE
+            stop()
+            if stop == seat.stop:
+                check_files(seat.logs / f"{TOPIC}-0", end)
+            starts[turn % 2]()
+            until(lambda: leads(seat), "the leader")
+            assert (0, end - SIZE) == produce(seat, end - SIZE)
+            assert 45 == produce(seat, end + 1)[0]
+            expected = [(b"%d" % n, START_MS + n) for n in range(end)]
+            assert expected == read_all(seat, end)
+
+
+def check_files(directory: Path, end: int) -> None:
+    """DumpLogSegments of 0.11.0.3 and ours print the same messages; it reads the producer in the
+    last snapshot."""
+    assert [] == check_log(directory)
+    segments = sorted(directory.glob("*.log"))
+    dump = LogDump(deep_iteration=True)
+    ours = [line for path in segments for line in dump.lines(path)]
+    assert ours == dumped_by_the_jvm(*segments)
+    *_, newest = sorted(directory.glob("*.snapshot"))
+    (_, line) = dumped_by_the_jvm(newest)
+    last = f"lastSequence: {end - 1} lastOffset: {end - 1} offsetDelta: {SIZE - 1} "
+    assert line.startswith(f"producerId: {PRODUCER} producerEpoch: 0 {last}")
+
+
+def dumped_by_the_jvm(*paths: Path) -> list[str]:
+    files = ",".join(map(str, paths))
+    tool = "kafka.tools.DumpLogSegments"
+    done = run_tool(tool, "--files", files, "--deep-iteration", pom=POM_0_11)
+    assert done.rc == 0
+    return done.stdout.splitlines()
