@@ -4,12 +4,13 @@
     0042.log.swap      complete and on disk; after a crash the next load finishes the swap
     0042.log           in place of its originals
 
-and the same for .index and .timeindex. Source: kafka.log.Cleaner.cleanSegments and
+and the same for .index, .timeindex and .txnindex. Source: kafka.log.Cleaner.cleanSegments and
 Log.replaceSegments 0.8.2.2 and 0.10.2.2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kafka08 import kernel
@@ -17,8 +18,16 @@ from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
+from kafka08.log.aborted_transactions import AbortedTransaction
 from kafka08.log.files import open_file, remove, rename, storage_errors, sync_directory
-from kafka08.log.names import CLEANED_SUFFIX, SWAP_SUFFIX, index_file, log_file, time_index_file
+from kafka08.log.names import (
+    CLEANED_SUFFIX,
+    SWAP_SUFFIX,
+    index_file,
+    log_file,
+    time_index_file,
+    transaction_index_file,
+)
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import entry_bytes, first_inner_offset
 from kafka08.log.time_index import TIME_ENTRY, TIME_ENTRY_BYTES, TimestampOffset
@@ -50,6 +59,8 @@ class CleanedSegment:
         self._log_path = log_file(directory, base_offset)
         self._index_path = index_file(directory, base_offset)
         self._time_path = time_index_file(directory, base_offset)
+        self._aborted_path = transaction_index_file(directory, base_offset)
+        self._has_aborted = False
         self._index_interval_bytes = index_interval_bytes
         self._max_index_bytes = index_bytes - index_bytes % INDEX_ENTRY_BYTES
         # Room for the last entry is reserved.
@@ -93,6 +104,18 @@ class CleanedSegment:
             self._log.sync()
         sync_directory(self._disk, self._directory)
 
+    def keep_aborted(self, transactions: Sequence[AbortedTransaction]) -> None:
+        """Write the aborted transactions of the segments that this one replaces: all their batches
+        stay."""
+        if not transactions:
+            return
+        path = _with(self._aborted_path, CLEANED_SUFFIX)
+        with storage_errors("write", path):
+            file = self._disk.open(path, OpenMode.REPLACE)
+            file.pwrite(b"".join(one.encode() for one in transactions), 0)
+            file.sync()
+        self._has_aborted = True
+
     def begin_swap(self) -> None:
         """Make this segment valid in place of the ones that it replaces, from now on."""
         self._crash(crashpoints.CLEANED_WRITTEN)
@@ -112,8 +135,13 @@ class CleanedSegment:
         remove(self._disk, _with(self._index_path, CLEANED_SUFFIX))
         if self._times_out is not None:
             remove(self._disk, _with(self._time_path, CLEANED_SUFFIX))
+        if self._has_aborted:
+            remove(self._disk, _with(self._aborted_path, CLEANED_SUFFIX))
 
     def _rename(self, old: str, new: str) -> None:
+        # First: nothing else can write it again.
+        if self._has_aborted:
+            rename(self._disk, _with(self._aborted_path, old), _with(self._aborted_path, new))
         rename(self._disk, _with(self._log_path, old), _with(self._log_path, new))
         self._crash(crashpoints.SWAP_LOG_RENAMED)
         # The index comes last: a load rebuilds both indexes if it is missing.

@@ -31,6 +31,7 @@ from kafka08.log.names import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     SWAP_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     UNSYNCED_SUFFIX,
     base_offset_of,
     index_file,
@@ -173,6 +174,8 @@ def _finish_interrupted(disk: Disk, directory: Path) -> None:
             target = path.with_name(path.name.removesuffix(SWAP_SUFFIX))
             if target.suffix in INDEX_SUFFIXES:
                 remove(disk, path)
+            elif target.suffix == TRANSACTION_INDEX_SUFFIX:
+                rename(disk, path, target)
             elif target.name.endswith(LOG_SUFFIX):
                 logger.info("Found log file %s from interrupted swap operation, repairing.", path)
                 _remove_replaced(disk, directory, path)

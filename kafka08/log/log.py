@@ -428,6 +428,8 @@ class Log(ReadableLog):
         assert old[0].base_offset == cleaned.base_offset, f"{self.name}: {old[0]} is not the first"
         if self._unsynced.has_marks:
             self.flush()  # the swap leaves a gap, which would count as a loss
+        indexes = [one.aborted for one in old if one.aborted is not None]
+        cleaned.keep_aborted([entry for index in indexes for entry in index.entries])
         with no_way_back():
             cleaned.begin_swap()
             self._delete_segments(start, start + len(old))

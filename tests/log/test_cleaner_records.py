@@ -9,8 +9,11 @@ import pytest
 from kafka08.format import Batch, batches
 from kafka08.format import Message as Record
 from kafka08.format.v2 import V2
+from kafka08.levels import Level
 from kafka08.log import Log
 from kafka08.log.check import check_log
+from kafka08.log.coordinator_batches import marker_batch
+from kafka08.log.producers import TransactionEnd
 from kafka08.protocol.compression import CODECS
 from kafka08.protocol.record_batches import compress
 from tests.log.compaction import KeyedValue, cleaning, messages_of
@@ -51,6 +54,25 @@ def cleaned(log: Log) -> Sequence[Batch]:
     cleaning(log).run()
     assert [] == check_log(log.directory)
     return list(batches(log.read(log.log_start_offset, 1 << 20).bytes()))
+
+
+def test_aborted_transactions_stay_in_the_index(open_log: OpenLog) -> None:
+    """Of every segment that a pass replaces: their batches stay, and must not be read as
+    committed."""
+    log = open_log(level=Level.V0_11_0, message_format_version="0.11.0", cleanup_policy="compact")
+    for producer_id in (7, 8):
+        append(log, (b"a", b"%d" % producer_id), producer_id=producer_id, transactional=True)
+        end = TransactionEnd(producer_id, -1, False, 1)
+        log.append_prepared(marker_batch(end, log.log_end_offset, 0, 1000), from_client=False)
+        log.roll()
+    append(log, (b"a", b"last"))
+    cleaned(log)
+    assert 2 == log.segment_count
+    found = log.aborted_transactions(log.read(0, 1 << 20))
+    assert [(7, 0), (8, 2)] == [(one.producer_id, one.first_offset) for one in found]
+    log.close()
+    log = open_log(level=Level.V0_11_0, message_format_version="0.11.0", clean_shutdown=True)
+    assert found == log.aborted_transactions(log.read(0, 1 << 20))
 
 
 @each_codec
