@@ -1,4 +1,5 @@
-"""One log directory, used in turn by a JVM 0.11.0.3 broker and by ours of level 0.11.0."""
+"""One log directory, used in turn by a JVM 0.11.0.3 broker and by ours of level 0.11.0, and two
+brokers, one of each, that follow each other."""
 
 from __future__ import annotations
 
@@ -140,3 +141,40 @@ def dumped_by_the_jvm(*paths: Path) -> list[str]:
     done = run_tool(tool, "--files", files, "--deep-iteration", pom=POM_0_11)
     assert done.rc == 0
     return done.stdout.splitlines()
+
+
+def test_a_jvm_broker_and_ours_follow_each_other(tmp_path: Path) -> None:
+    """Each is killed while it leads. The other one knows the producer's last batch, continues, and
+    has the same leader epochs; the killed one comes back as its follower. In the end both logs are
+    equal, byte for byte."""
+    release = Release(POM_0_11, "0.11.0", KEYS | {"default.replication.factor": "2"})
+    with mixed_cluster(tmp_path, 2, release) as cluster:
+        jvm, ours = cluster.seats
+        jvm.start_jvm()
+        ours.start_ours()
+        cluster.admin.create_topic(TOPIC, assignment={0: [1, 2]})
+        cluster.await_isr(TOPIC, 1, 2)
+        end = 0
+        for leader, follower, restart in (
+            (jvm, ours, jvm.start_jvm),
+            (ours, jvm, ours.start_ours),
+            (jvm, ours, jvm.start_jvm),
+        ):
+            until(lambda: leads(leader), "the leader")  # noqa: B023
+            for _ in range(20):
+                assert (0, end) == produce(leader, end)
+                end += SIZE
+            leader.kill()
+            until(lambda: leads(follower), "the follower to lead")  # noqa: B023
+            assert (0, end - SIZE) == produce(follower, end - SIZE)
+            assert (0, end) == produce(follower, end)
+            end += SIZE
+            restart()
+            cluster.await_isr(TOPIC, 1, 2)
+        cluster.await_equal_logs(TOPIC, 1)
+        epochs = [
+            (seat.logs / f"{TOPIC}-0" / "leader-epoch-checkpoint").read_text()
+            for seat in cluster.seats
+        ]
+        assert epochs[0] == epochs[1]
+        assert [(b"%d" % n, START_MS + n) for n in range(end)] == read_all(ours, end)
