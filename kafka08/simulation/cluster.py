@@ -133,14 +133,21 @@ class SimBroker:
     """One broker id: its disk, and its process, if it is running.
 
     loses_writes   whether a power failure loses unsynced writes
+    host           "": the one of this id
     """
 
     def __init__(
-        self, hosts: Hosts, broker_id: int, properties: Mapping[str, str], *, loses_writes: bool
+        self,
+        hosts: Hosts,
+        broker_id: int,
+        properties: Mapping[str, str],
+        *,
+        loses_writes: bool,
+        host: str = "",
     ) -> None:
         self.hosts = hosts
         self.id = broker_id
-        self.host = host_of(broker_id)
+        self.host = host or host_of(broker_id)
         self.process: Process | None = None
         self.server: KafkaServer | None = None
         self.starts = 0
@@ -150,7 +157,7 @@ class SimBroker:
         """Whether its process is being stopped cleanly, or was."""
         self._ends: dict[TopicPartition, int] = {}
         """The log end offsets when the last process ended."""
-        self.disk = SimDisk(self, hosts.random_of(f"disk-{broker_id}"))
+        self.disk = SimDisk(self, hosts.random_of(f"disk-{host or broker_id}"))
         self.disk.make_directories(LOG_DIRECTORY)
         self.disk.sync_everything()
         self.properties = properties

@@ -31,7 +31,7 @@ class SimDisk(MemoryDisk):
     """
 
     def __init__(self, owner: SimBroker, random: Random) -> None:
-        super().__init__(owner.time_ms)
+        super().__init__(owner.time_ms, owner.host)
         self.is_full = False
         self.fails = False
         self.lacks_descriptors = False

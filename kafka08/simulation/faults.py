@@ -43,6 +43,8 @@ PROPERTIES: Final = (
     {"queued.max.requests": "1"},
 )
 """Settings of a broker, most of them lower than usual."""
+TWIN_S: Final = 3.0
+"""After this time a second process of a broker's id is killed, if it has not ended."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
 
@@ -115,6 +117,7 @@ class Faults:
             Fault.STRAY: self._leave_file,
             Fault.STRANGER: partial(self._use_tool, self._tools.leave_znode),
             Fault.DESCRIPTORS: self._use_up_descriptors,
+            Fault.TWIN: self._start_twin,
         }
 
     def run(self, seconds: float) -> None:
@@ -584,6 +587,30 @@ class Faults:
         broker.properties = {**broker.properties, **properties}
         self._note(f"{broker.host} will start with {properties}")
         self._end(broker, self._seconds, silently=False)
+
+    def _start_twin(self) -> None:
+        """A second process of a registered broker's id, on a host of its own. It must refuse to
+        start, and leave the first one alone."""
+        running = [one for one in self._brokers if self._link(one) is not None]
+        if not running:
+            return
+        broker = self._random.choice(running)
+        twin = SimBroker(
+            self._hosts,
+            broker.id,
+            broker.properties,
+            loses_writes=False,
+            host=f"twin-{self.count}",
+        )
+        is_copy = self._random.random() < 0.7
+        if is_copy:
+            twin.disk.copy_from(broker.disk)
+        self._note(
+            f"another broker {broker.id} starts on {'a copy' if is_copy else 'an empty disk'}"
+        )
+        twin.start()
+        assert twin.process is not None
+        self._director.process.call_later(TWIN_S, twin.process.die)
 
     def _leave_file(self) -> None:
         broker = self._random.choice(self._brokers)

@@ -62,6 +62,12 @@ class Content:
 
     sync_everything = sync
 
+    def copy(self) -> Content:
+        copied = Content(self.modified_ns)
+        copied.now = bytearray(self.now)
+        copied.sync()
+        return copied
+
     def detach(self) -> None:
         """Detach the process's maps from the file."""
         self.now = bytearray(self.now)
@@ -116,6 +122,12 @@ class Directory:
         for node in self.now.values():
             node.sync_everything()
 
+    def copy(self) -> Directory:
+        copied = Directory()
+        copied.now = {name: node.copy() for name, node in self.now.items()}
+        copied.sync()
+        return copied
+
     def detach(self) -> None:
         for node in self.now.values():
             node.detach()
@@ -151,6 +163,7 @@ def apply(change: NameChange, names: dict[str, Node]) -> None:
 class MemoryDisk:
     """A disk with an empty root directory.
 
+    name          tells a locked file of this disk from its copy on another one
     time_ms       the clock of the files: ms since 1970
     before        called before each change with its name and the file or directory. If it raises an
                   error, such as an OSError, the change fails with it
@@ -159,7 +172,8 @@ class MemoryDisk:
     torn          given the size of a failing write, the number of bytes that it writes
     """
 
-    def __init__(self, time_ms: Callable[[], int]) -> None:
+    def __init__(self, time_ms: Callable[[], int], name: str = "") -> None:
+        self.name = name
         self.before: Callable[[str, Path], None] = lambda _action, _path: None
         self.before_read: Callable[[Path], None] = lambda _path: None
         self.before_open: Callable[[Path], None] = lambda _path: None
@@ -183,6 +197,10 @@ class MemoryDisk:
     def sync_everything(self) -> None:
         """As sync(1)."""
         self._root.sync_everything()
+
+    def copy_from(self, other: MemoryDisk) -> None:
+        """Take what is on another disk, as a process reads it now."""
+        self._root = other._root.copy()
 
     def now_ns(self) -> int:
         return self._time_ms() * 1_000_000
@@ -292,7 +310,7 @@ class MemoryDisk:
         self.open(path, OpenMode.CREATE)
         if path in self._locked:
             raise BlockingIOError(f"{path} is locked")
-        return MemoryLock(self._locked, path)
+        return MemoryLock(self._locked, path, f"{self.name}{path}")
 
     def _find(self, path: Path) -> Node | None:
         assert path.is_absolute(), f"{path} is relative, and this disk has no current directory"
@@ -325,9 +343,9 @@ def failure(number: int, path: Path) -> OSError:
 
 
 class MemoryLock:
-    def __init__(self, locked: set[Path], path: Path) -> None:
+    def __init__(self, locked: set[Path], path: Path, identity: str) -> None:
         locked.add(path)
-        self.identity = str(path)  # nothing copies files within a simulated disk
+        self.identity = identity
         self._locked = locked
         self._path = path
 

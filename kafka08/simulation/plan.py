@@ -49,6 +49,7 @@ class Fault(enum.Enum):
     CONFIGURE = "a limit of a topic, or of a broker that then starts again, is changed"
     STRAY = "files of strangers are among a broker's"
     STRANGER = "znodes of strangers are among the cluster's"
+    TWIN = "a second process of a broker's id starts elsewhere, perhaps on a copy of its directory"
     DESCRIPTORS = "a broker can open no more files and connections"
 
 
@@ -71,7 +72,13 @@ TOPIC_NUMBER: Final = 2000
 """The number of the first change of a topic."""
 TOPIC_COUNTS: Final = (0, 0, 0, 4, 10)
 """A topic must be there before it can be extended or deleted, so few changes show little."""
-SUNDRY: Final = (Fault.CONFIGURE, Fault.STRAY, Fault.STRANGER, Fault.DESCRIPTORS)
+SUNDRY: Final = (
+    Fault.CONFIGURE,
+    Fault.STRAY,
+    Fault.STRANGER,
+    Fault.DESCRIPTORS,
+    Fault.TWIN,
+)
 """Kinds that are added like ADDED, with random numbers of their own again."""
 SUNDRY_NUMBER: Final = 3000
 """The number of the first of them."""

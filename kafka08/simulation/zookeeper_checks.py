@@ -5,6 +5,7 @@
 3. Leader epochs never fall; the leader is in the ISR, and the ISR among the replicas.
 4. An offset that a group committed in ZooKeeper never falls (safe profile only: members go back in
    a log that loses messages).
+5. No process takes the session of a broker that is registered at another host.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class ZooKeeperChecks:
 
     def _on_done(self, process: Process, message: ToServer) -> None:
         if isinstance(message, ConnectRequest):
+            self._check_session(process, message.session_id)
             return
         if isinstance(message[1], CloseSessionRequest):
             self.on_closed(process)
@@ -94,6 +96,17 @@ class ZooKeeperChecks:
             self.on_state()
         if is_move:
             self.on_moves(process.name)
+
+    def _check_session(self, process: Process, session_id: int) -> None:
+        """Rule 5."""
+        ids = self._zookeeper.server.find(paths.BROKER_IDS)
+        for name in () if ids is None or not session_id else ids.children:
+            path = f"{paths.BROKER_IDS}/{name}"
+            znode = self._zookeeper.server.find(path)
+            if znode is not None and znode.ephemeral_owner == session_id:
+                host = nodes.decode_broker(self._text(path)).host
+                if host != process.host:
+                    self._on_violation(f"{process.name} takes the session of {host}")
 
     def _check_epoch(self, writer: str) -> None:
         znode = self._zookeeper.server.find(paths.CONTROLLER_EPOCH)

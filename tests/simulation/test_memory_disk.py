@@ -108,3 +108,19 @@ def test_a_store_into_a_map_is_a_write() -> None:
         disk.lose_power(Random(seed))
         found.add((content(disk) or b"")[:2])
     assert found == {b"no", b"oo"}
+
+
+def test_a_copy_of_a_disk_is_a_disk_of_its_own() -> None:
+    """It has what the other one had, synced or not; neither sees the changes of the other, and the
+    lock of a copied file has another identity."""
+    one, copy = (MemoryDisk(SYSTEM_CLOCK.time_ms, name) for name in ("one", "copy"))
+    directory = Path("/d")
+    one.make_directories(directory)
+    one.open(directory / "f", OpenMode.CREATE).pwrite(b"abc", 0)
+    copy.copy_from(one)
+    one.open(directory / "f", OpenMode.UPDATE).pwrite(b"x", 0)
+    one.remove_tree(directory)
+    copy.lose_power(Random(1))
+    assert copy.open(directory / "f", OpenMode.READ).pread(9, 0) == b"abc"
+    identities = {disk.lock(Path("/lock")).identity for disk in (one, copy)}
+    assert len(identities) == 2

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from errno import ENAMETOOLONG
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka08.broker.cluster import former_session
+from kafka08.broker.cluster.former_session import FormerSession
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.errors import InvalidMessage
 from kafka08.log import files, loader
@@ -94,3 +97,22 @@ def _(patch: pytest.MonkeyPatch) -> None:
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SocketServer, "_pause_accepting", lambda self: self._accepting.stop())
+
+
+@planted(
+    "a copy of a directory has the session of the broker that runs",
+    "ours",
+    "takes the session",
+    (Fault.TWIN,),
+    seed=0,
+    settings=PLAIN,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    parse = FormerSession._parse
+
+    def believed(self: FormerSession, data: bytes, connect: str) -> Any:
+        content = {**json.loads(data), "lock": self._identity}
+        return parse(self, json.dumps(content).encode(), connect)
+
+    patch.setattr(FormerSession, "_parse", believed)
+    patch.setattr(former_session, "_is_registered", lambda *_: True)
