@@ -144,7 +144,7 @@ class _Leader:
         found = list(batches(view))
         if not found:
             return PreparedSet(b"", -1, -1, 0, 0)
-        if all(batch.magic == RECORDS_MAGIC for batch in found):
+        if all(isinstance(format_of(batch.magic), RecordFormat) for batch in found):
             parts = [self._take_batch(view[batch.position : batch.end]) for batch in found]
         else:
             parts = [self._take_messages(view[: found[-1].end], found)]
