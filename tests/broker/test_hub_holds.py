@@ -7,10 +7,13 @@ they are read and written, are in memory."""
 from __future__ import annotations
 
 import gc
+import logging
+import random
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.groups.offset_cache import OffsetCache
+from kafka08.levels import Level
 from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.log.names import parse_partition_directory
@@ -38,12 +42,14 @@ from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
 from kafka08.protocol.offset_records import OffsetKey, OffsetValue
 from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.served import SERVED
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.simulation.memory_disk import MemoryDisk
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
+from tests.broker.large_requests import large_requests
 from tests.broker.world import CONTROLLER_EPOCH, Client, World
 from tests.cpu_speed import slowdown
 
@@ -569,3 +575,27 @@ def test_a_topic_without_logs_is_forgotten(hub: Hub) -> None:
     for number in (0, 1):
         hub.world.log_manager.delete(TopicPartition("topic-0", number))
     assert {"topic-1"} == hub.world.log_manager._topics.keys()
+
+
+@pytest.mark.parametrize("level", list(Level), ids=str)
+def test_the_largest_requests_of_any_kind(
+    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With drawn values, and each array in turn as long as it may be: none blocks the hub, whatever
+    is wrong with it."""
+    caplog.set_level(logging.CRITICAL + 1)
+    monkeypatch.setattr(LogManager, "_open", lambda *_: None)
+    world = World(tmp_path, api_level=str(level))
+    hub, rng = Hub(world), random.Random(level.value)
+    rows = SERVED[level].rows
+    for key, version in dict(sorted(rows)).items():  # the last version of each
+        if key in {4, 5, 6}:  # of the controller: as many partitions as a cluster has
+            continue
+        row = rows[key, version]
+        for request in large_requests(row.request, version, rng):
+            frame, holds = encode_request(request, 1, "c"), [HOLD_S]
+            while min(holds) >= HOLD_S and len(holds) <= TRIES:
+                client = Client(world)
+                holds.append(hub.held(partial(client.send, frame)))
+                client.close()
+            assert min(holds) < HOLD_S, f"{type(request).__name__} {version}: {holds}"
