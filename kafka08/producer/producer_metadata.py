@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kafka08.client.metadata import ClusterMetadata
+from kafka08.errors import KafkaError
 from kafka08.protocol.metadata import MetadataResponse
 from kafka08.runtime import WAIT_S_MAX, ClientRuntime
 
@@ -38,8 +39,9 @@ class ProducerMetadata:
         runtime: ClientRuntime,
     ) -> None:
         self.cluster = ClusterMetadata()
-        self.refusal = ""
-        """Why the last broker refused this client; empty since one responded."""
+        self.failure: KafkaError | None = None
+        """Why a connection was lost since a broker last responded: the first refusal of this
+        client, else the last error."""
         self._bootstrap = list(bootstrap)
         self._max_age_s = max_age_s
         self._backoff_s = backoff_s
@@ -170,7 +172,7 @@ class ProducerMetadata:
     def update(self, response: MetadataResponse, now: float) -> None:
         """Apply a response. A missing topic that a thread waits for is requested again."""
         with self._lock:
-            former, self.refusal = self.cluster, ""
+            former, self.failure = self.cluster, None
             self.cluster = former.updated(response)
             topics = [topic.topic for topic in response.topics]
             is_same = former.brokers == self.cluster.brokers

@@ -487,8 +487,8 @@ class Sender(ProcessBound):
         """The connection is lost. The newest request is handled first, so that batches return to
         the front of their queues in the original order."""
         self._metadata.request_update()
-        if isinstance(lost.error, AuthenticationFailed):
-            self._metadata.refusal = str(lost.error)
+        if not isinstance(self._metadata.failure, AuthenticationFailed):
+            self._metadata.failure = lost.error
         for sent in reversed(lost.sent):
             self._lost_one(sent, lost.error if sent is lost.sent[0] else None)
 

@@ -115,8 +115,8 @@ class TopicRoutes:
             info = self.metadata.cluster.topics.get(topic)
             if number != former and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
-            if self.metadata.refusal:
-                raise AuthenticationFailed(self.metadata.refusal)
+            if isinstance(failure := self.metadata.failure, AuthenticationFailed):
+                raise AuthenticationFailed(str(failure))
             if left <= 0:
                 is_missing = info is not None and info.error is UnknownTopicOrPartition
                 raise (TopicMissing if is_missing else RequestTimeout)(
@@ -148,7 +148,10 @@ class TopicRoutes:
         if self._is_in_callback():
             return "a callback cannot wait for it; call partitions_for before"
         asked = some_of([host_port(host, port) for host, port in self.metadata.addresses])
-        return f"no broker responded at {asked}; check bootstrap.servers, and that one runs there"
+        why = "" if self.metadata.failure is None else f" ({self.metadata.failure})"
+        return (
+            f"no broker responded at {asked}{why}; check bootstrap.servers, and that one runs there"
+        )
 
     def _update(self, cluster: ClusterMetadata, topics: Collection[str]) -> None:
         """Apply new metadata of these topics. In the sender's thread."""

@@ -124,8 +124,10 @@ class SecuredPort:
     def _log_in(self, link: socket.socket) -> bool:
         """Whether the client may go on."""
         for payload in frames(link):
-            is_known = self._answer(link, payload)
             key = HEADER.unpack_from(payload)[0]
+            if key not in {api_versions.API.key, *LOGIN_KEYS}:
+                return False  # as brokers do
+            is_known = self._answer(link, payload)
             if key == sasl_authenticate.API.key:
                 return is_known
             if self._is_bare and key == sasl_handshake.API.key:

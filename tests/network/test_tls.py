@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import ssl
 import threading
@@ -366,3 +367,23 @@ def test_a_wrong_password_is_said_at_once(broker: TcpCluster) -> None:
             refused = producer.send(ProducerRecord("t", b"v"))
             with pytest.raises(AuthenticationFailed, match="Invalid username or password"):
                 refused.result(0)
+
+
+@pytest.mark.parametrize(
+    ("port", "protocol", "what"),
+    [
+        ({"mechanisms": ["PLAIN"]}, "PLAINTEXT", "does its listener want a login"),
+        ({"tls": server_context()}, "PLAINTEXT", "speaks TLS"),
+        ({}, "SSL", "the port of a PLAINTEXT or SASL_PLAINTEXT listener"),
+    ],
+    ids=["plain on SASL", "plain on TLS", "TLS on plain"],
+)
+def test_a_record_that_cannot_be_sent_says_why(
+    port: dict[str, Any], protocol: str, what: str, broker: TcpCluster
+) -> None:
+    """Also where the producer tries it again until max.block.ms: its log has it, and the error."""
+    with SecuredPort(target(broker), **port) as secured:
+        host, number = secured.address
+        keys = {"bootstrap.servers": f"{host}:{number}", "security.protocol": protocol}
+        with KafkaProducer(KafkaProducerConfig({**keys, "max.block.ms": "400"})) as producer:
+            assert re.search(what, str(producer.send(ProducerRecord("t", b"v")).exception(5)))

@@ -403,12 +403,13 @@ def test_an_error_that_stays_goes_to_future_and_callback(cluster: TcpCluster, re
 
 
 def test_brokers_that_do_not_respond_are_named() -> None:
-    """The error has the addresses that were asked, and what to check."""
+    """The error has the addresses that were asked, the reason, and what to check."""
     [port] = free_ports(1)
     config = KafkaProducerConfig(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=30)
     with KafkaProducer(config) as producer:
         future = producer.send(ProducerRecord("t", b""))
-        with pytest.raises(RequestTimeout, match=f"at 127.0.0.1:{port}; check bootstrap.servers"):
+        why = rf"at 127.0.0.1:{port} \(cannot connect .* refused\); check bootstrap.servers"
+        with pytest.raises(RequestTimeout, match=why):
             future.result(SECONDS)
 
 
