@@ -5,8 +5,6 @@
     topic 0 1234             topic, partition, offset, one blank between them
     other-topic 3 0
 
-Written to <name>.tmp, synced and renamed, so a reader finds the old text or the new one; the
-directory is synced after that, so that a power failure does not restore the old text.
 Source: kafka.server.OffsetCheckpoint 0.8.2.2.
 """
 
@@ -14,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +24,10 @@ from kafka08.log.files import (
     exists,
     read_file,
     remove,
-    rename,
-    storage_errors,
-    sync_directory,
+    replace_file,
+    temporary_of,
 )
-from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 
@@ -52,10 +50,8 @@ class OffsetCheckpoint:
     ) -> None:
         self.path = Path(path)
         self._disk = disk
-        self._temporary = self.path.with_name(self.path.name + ".tmp")
         self._crash = crash
-        # A crash may have left it; nobody reads it.
-        remove(disk, self._temporary)
+        remove(disk, temporary_of(self.path))
 
     def create(self) -> None:
         """Create the file, empty, if it is missing: 0.8.2.2 has each of its files from the
@@ -84,13 +80,8 @@ class OffsetCheckpoint:
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace all entries. They are on disk on return; StorageError otherwise."""
-        with storage_errors("write", self._temporary):
-            file = self._disk.open(self._temporary, OpenMode.REPLACE)
-            file.pwrite(render(offsets).encode(), 0)
-            file.sync()
-        self._crash(crashpoints.CHECKPOINT_WRITTEN)
-        rename(self._disk, self._temporary, self.path)
-        sync_directory(self._disk, self.path.parent)
+        written = partial(self._crash, crashpoints.CHECKPOINT_WRITTEN)
+        replace_file(self._disk, self.path, render(offsets), written)
 
 
 def render(offsets: Mapping[TopicPartition, int]) -> str:

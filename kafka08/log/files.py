@@ -138,6 +138,27 @@ def rename(disk: Disk, old: Path, new: Path) -> None:
         disk.rename(old, new)
 
 
+def replace_file(
+    disk: Disk, path: Path, text: str, written: Callable[[], object] = lambda: None
+) -> None:
+    """Replace a small file, or create it. `path`.tmp is written, synced and renamed, so a reader
+    finds the old text or the new one; the directory is synced after that, so that a power failure
+    does not restore the old text. `written` is called before the rename."""
+    temporary = temporary_of(path)
+    with storage_errors("write", temporary):
+        file = disk.open(temporary, OpenMode.REPLACE)
+        file.pwrite(text.encode(), 0)
+        file.sync()
+    written()
+    rename(disk, temporary, path)
+    sync_directory(disk, path.parent)
+
+
+def temporary_of(path: Path) -> Path:
+    """The file that `replace_file` writes; a crash may leave it, and nobody reads it."""
+    return path.with_name(f"{path.name}.tmp")
+
+
 def remove(disk: Disk, path: Path) -> None:
     """Delete a file if it exists."""
     with storage_errors("delete", path):

@@ -31,9 +31,9 @@ from kafka08.log.files import (
     files_in,
     read_file,
     remove,
-    rename,
+    replace_file,
     storage_errors,
-    sync_directory,
+    temporary_of,
 )
 from kafka08.log.leader_epochs import LeaderEpochs
 from kafka08.log.log_segments import LogSegments
@@ -247,7 +247,7 @@ class RecordState:
 
     def _read_epochs(self) -> LeaderEpochs:
         """A checkpoint that cannot be read has no epochs, so that a follower goes by its HW."""
-        remove(self._disk, self._temporary)  # of a crash
+        remove(self._disk, temporary_of(self._checkpoint))
         if not exists(self._disk, self._checkpoint):
             create_file(self._disk, self._checkpoint)
             return LeaderEpochs()
@@ -258,14 +258,5 @@ class RecordState:
                 logger.warning("%s: %s; it has no epochs then", self._checkpoint, error)
         return LeaderEpochs()
 
-    @property
-    def _temporary(self) -> Path:
-        return self._checkpoint.with_name(f"{LEADER_EPOCH_CHECKPOINT}.tmp")
-
     def _write_epochs(self) -> None:
-        with storage_errors("write", self._temporary):
-            file = self._disk.open(self._temporary, OpenMode.REPLACE)
-            file.pwrite(self.epochs.encode().encode(), 0)
-            file.sync()
-        rename(self._disk, self._temporary, self._checkpoint)
-        sync_directory(self._disk, self._directory)
+        replace_file(self._disk, self._checkpoint, self.epochs.encode())

@@ -22,8 +22,8 @@ from kafka08.broker.settings.config_keys import NO_BROKER_ID
 from kafka08.config import parse_properties
 from kafka08.errors import ConfigError
 from kafka08.levels import ByLevel, Level
-from kafka08.log.files import exists, read_file, rename, storage_errors, sync_directory
-from kafka08.runtime import Disk, OpenMode
+from kafka08.log.files import exists, read_file, replace_file
+from kafka08.runtime import Disk
 
 FILE: Final = "meta.properties"
 VERSION: Final = "0"
@@ -92,14 +92,7 @@ def write(disk: Disk, directories: Iterable[Path], broker_id: int, now: float) -
     """Write each directory's file; all are on disk on return. StorageError."""
     text = render(broker_id, datetime.fromtimestamp(now, UTC))
     for directory in directories:
-        path = directory / FILE
-        temporary = path.with_name(f"{FILE}.tmp")
-        with storage_errors("write", temporary):
-            file = disk.open(temporary, OpenMode.REPLACE)
-            file.pwrite(text.encode(), 0)
-            file.sync()
-        rename(disk, temporary, path)
-        sync_directory(disk, directory)
+        replace_file(disk, directory / FILE, text)
 
 
 def render(broker_id: int, now: datetime) -> str:
