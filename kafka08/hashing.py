@@ -2,8 +2,8 @@
 
 Every result is a signed 32-bit int, as in Java. There are two ways from a hash to a partition:
 
-    old producer, offset manager    abs(hash) % n            `partition_of` (abs of MIN_VALUE is 0)
-    new producer, transactions      (hash & 0x7fffffff) % n  `masked_partition_of`
+    old producer, coordinators      abs(hash) % n            `partition_of` (abs of MIN_VALUE is 0)
+    new producer (0.8.2)            (hash & 0x7fffffff) % n  `masked_partition_of`
 
 so `ref-g1` belongs to partition 42 of 50 by the first and to 6 by the second. Sources:
 java.lang.String, java.util.Arrays; kafka.utils.Utils.abs and
@@ -65,7 +65,7 @@ def transaction_partition(transactional_id: str, partitions: int) -> int:
 
     Source: kafka.coordinator.transaction.TransactionStateManager.partitionFor 0.11.0.2.
     """
-    return masked_partition_of(java_string_hash(transactional_id), partitions)
+    return partition_of(java_string_hash(transactional_id), partitions)
 
 
 def fetcher_of(topic_partition: TopicPartition, fetchers: int) -> int:

@@ -29,11 +29,11 @@ def test_every_vector_of_the_jvm(vector: dict[str, Any]) -> None:
     assert of_7 == vector["new_producer_partition_of_7"]
 
 
-def test_a_transactional_id_is_masked() -> None:
-    """As the captured coordinator of 0.11.0.3 places it, unlike a group: "ref-g1" has a negative
-    hash."""
-    assert hashing.transaction_partition("ref-g1", 50) == 6
-    assert hashing.group_partition("ref-g1", 50) == 42
+def test_a_transactional_id_is_placed_like_a_group() -> None:
+    """By the absolute value of its hash: "left 2" has a negative one, and 0.11.0.3 stores it in
+    partition 2 of 3."""
+    assert hashing.transaction_partition("left 2", 3) == 2
+    assert hashing.transaction_partition("ref-g1", 50) == 42
 
 
 def test_text_outside_the_basic_plane_counts_as_two_units() -> None:
