@@ -47,13 +47,15 @@ def dump_files(
     verify_index_only: bool,
     as_json: bool,
 ) -> None:
-    """Print .log, .index and .timeindex FILES as kafka.tools.DumpLogSegments does.
+    """Print .log, .index, .timeindex, .txnindex and .snapshot FILES as
+    kafka.tools.DumpLogSegments does.
 
-    Segments with a time index are printed as by 0.10.2.2, others as by 0.8.2.2. Exits 1 if a file
+    Record batches are printed as by 0.11.0.3, other segments with a time index as by 0.10.2.2, the
+    rest as by 0.8.2.2. Exits 1 if a file
     is none of these or is damaged, or if --verify-index-only found an error.
     """
     from kafka08.log.dump import LogDump
-    from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
+    from kafka08.log.names import DUMPED_SUFFIXES
 
     dump = LogDump(
         deep_iteration=deep_iteration,
@@ -62,8 +64,8 @@ def dump_files(
     )
     failed = False
     for path in files:
-        if path.suffix not in {LOG_SUFFIX, *INDEX_SUFFIXES}:
-            known = f"{LOG_SUFFIX}, {' and '.join(sorted(INDEX_SUFFIXES))}"
+        if path.suffix not in DUMPED_SUFFIXES:
+            known = f"{', '.join(DUMPED_SUFFIXES[:-1])} and {DUMPED_SUFFIXES[-1]}"
             say(f"Ignoring unknown file {path}: it reads {known} files")
             failed = True
         try:

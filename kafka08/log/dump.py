@@ -32,12 +32,15 @@ from kafka08.kernel.types import (
     NO_TIMESTAMP,
     NO_TIMESTAMP_TYPE,
 )
+from kafka08.log import aborted_transactions, producer_snapshot
 from kafka08.log.files import exists, file_size, open_file, read_file, storage_errors
 from kafka08.log.names import (
+    DUMPED_SUFFIXES,
     INDEX_SUFFIX,
-    INDEX_SUFFIXES,
     LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     base_offset_of,
 )
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES, IndexEntry
@@ -66,6 +69,12 @@ MARKER_KEY: Final = struct.Struct(">hh")
 MARKER_VALUE: Final = struct.Struct(">hi")
 """Version and the coordinator's epoch."""
 MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
+OPEN_TRANSACTION: Final = "currentTxnFirstOffset"
+ABORTED: Final = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
+PRODUCER: Final = (
+    *("producerId", "producerEpoch", "lastSequence", "lastOffset", "offsetDelta"),
+    *("lastTimestamp", "coordinatorEpoch", OPEN_TRANSACTION),
+)
 Row = dict[str, int | str | None]
 """A message or index entry, in the order of its columns."""
 
@@ -147,13 +156,15 @@ def _text(data: bytes) -> str:
 def _column(item: tuple[str, int | str | None]) -> str:
     """The text of DumpLogSegments."""
     name, value = item
+    if name == OPEN_TRANSACTION:
+        return f"{name}: {'None' if value is None else f'Some({value})'}"
     if isinstance(value, bool):
         value = str(value).lower()
     return f"{name}: {'null' if value is None else value}"
 
 
 class LogDump:
-    """Dumps .log, .index and .timeindex files with one set of options, and collects their
+    """Dumps the files of partitions (DUMPED_SUFFIXES) with one set of options, and collects their
     errors.
 
     print_data_log      keys and values too, as UTF-8
@@ -189,7 +200,7 @@ class LogDump:
     def lines(self, path: Path) -> Iterator[str]:
         """The dump of one file; empty for other types of files. CorruptLog for a name that is none
         of a segment; StorageError, FileRefused."""
-        if path.suffix in {LOG_SUFFIX, *INDEX_SUFFIXES}:
+        if path.suffix in DUMPED_SUFFIXES:
             yield f"Dumping {path}"
         if path.suffix == LOG_SUFFIX:
             yield f"Starting offset: {base_offset_of(path)}"
@@ -205,6 +216,14 @@ class LogDump:
             yield from self._index_rows(path)
         elif path.suffix == TIME_INDEX_SUFFIX:
             yield from self._time_index_rows(path)
+        elif path.suffix == TRANSACTION_INDEX_SUFFIX:
+            for one in aborted_transactions.decode(read_file(self._disk, path)):
+                row: Row = {"version": aborted_transactions.VERSION}
+                yield row | dict(zip(ABORTED, one, strict=True))
+        elif path.suffix == SNAPSHOT_SUFFIX:
+            for entry in producer_snapshot.decode(read_file(self._disk, path))[0]:
+                first = None if entry.first_offset < 0 else entry.first_offset
+                yield dict(zip(PRODUCER, (*entry[:-1], first), strict=True))
 
     def complaints(self) -> Iterator[str]:
         """The errors in the files dumped so far, the last one of each file first."""

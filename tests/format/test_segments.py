@@ -45,6 +45,13 @@ def test_the_dump_is_that_of_0_11_0_3(tmp_path: Path, kind: str) -> None:
     assert [line for line in tool["stdout"] if line] == found
 
 
+def test_aborted_transactions_are_dumped(tmp_path: Path) -> None:
+    """The captured line."""
+    theirs = [line for line in DATA["DumpLogSegments"]["others"]["stdout"] if "version:" in line]
+    found = dumped(LogDump(), tmp_path, "v-txn-0/00000000000000000003.txnindex")
+    assert theirs == found[1:] != []
+
+
 def test_a_time_index_is_dumped_without_complaint(tmp_path: Path) -> None:
     """The entry of the captured time index names the last offset of its batch."""
     dump = LogDump()

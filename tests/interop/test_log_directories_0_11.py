@@ -133,6 +133,7 @@ def check_files(directory: Path, end: int) -> None:
     (_, line) = dumped_by_the_jvm(newest)
     last = f"lastSequence: {end - 1} lastOffset: {end - 1} offsetDelta: {SIZE - 1} "
     assert line.startswith(f"producerId: {PRODUCER} producerEpoch: 0 {last}")
+    assert line == [*dump.lines(newest)][-1]
 
 
 def dumped_by_the_jvm(*paths: Path) -> list[str]:

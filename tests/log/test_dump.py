@@ -235,4 +235,4 @@ def test_large_files_are_read_in_pieces(open_log: OpenLog) -> None:
 
 def test_other_files_have_no_dump(tmp_path: Path) -> None:
     """Other files have no dump, as in the tool."""
-    assert [] == list(dump_file(tmp_path / "x.snapshot"))
+    assert [] == list(dump_file(tmp_path / "x.checkpoint"))
