@@ -148,6 +148,7 @@ class Use:
         self._name = name
         self._topic = member._topic
         self._has_failed = False
+        self._paused: set[TopicPartition] = set()
         self.consumer = KafkaConsumer(member._config, interceptors=[self], runtime=member.runtime)
 
     def run(self) -> None:
@@ -207,6 +208,8 @@ class Use:
 
     def _note(self, message: Message) -> None:
         tp = TopicPartition(message.topic, message.partition)
+        # A rebalance ends the pause.
+        assert tp not in self._paused & self.consumer.paused(), f"{tp} is paused: {message.offset}"
         self._events.handed(self._name, tp, message.offset)
 
     def _work(self, messages: list[tuple[TopicPartition, int]]) -> None:
@@ -233,9 +236,11 @@ class Use:
             case "pause" if assigned:
                 some = self._random.sample(assigned, self._random.randint(1, len(assigned)))
                 consumer.pause(*some)
+                self._paused = {*some}
                 try:
                     self._poll()
                 finally:
+                    self._paused.clear()
                     consumer.resume(*sorted(consumer.paused()))
             case "seek" if assigned:
                 tp = self._random.choice(assigned)

@@ -12,6 +12,7 @@ from kafka08.client.committed import committed_in_kafka
 from kafka08.consumer.fetching.fetched import FetchedSet
 from kafka08.consumer.fetching.owned_partition import Chunk
 from kafka08.consumer.fetching.stream import FetchedStream
+from kafka08.consumer.group.partitions import Partitions
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.consumer.zookeeper import assignment, offset_store, registry
 from kafka08.consumer.zookeeper.assignors import Assignment
@@ -309,3 +310,19 @@ def _(patch: pytest.MonkeyPatch) -> None:
         }
 
     patch.setattr(assignment, "range_assign", last_first)
+
+
+@planted(
+    "a paused partition still returns what was fetched",
+    "KafkaConsumer",
+    "is paused",
+    (),
+    seed=1,
+    coordinated=True,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def mark(self: Partitions, partitions: Any) -> None:
+        for tp in partitions:
+            self._states[tp].is_paused = True
+
+    patch.setattr(Partitions, "pause", mark)

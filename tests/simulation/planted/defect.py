@@ -10,11 +10,13 @@ import pytest
 
 from kafka08.profile import SAFE
 from kafka08.simulation.network import NetworkSettings
-from kafka08.simulation.plan import Fault, Plan, draw_plan, with_faults
+from kafka08.simulation.plan import Fault, Plan, draw_plan, with_coordinator, with_faults
 from kafka08.simulation.run import simulate
 
 Patch = Callable[[pytest.MonkeyPatch], object]
 Needs = Callable[[Plan], bool]
+LEVEL: Final = "0.10.2"
+"""Of the brokers of a group of KafkaConsumers."""
 SHORT_S: Final = 20.0
 """The longest phase with faults of a short run."""
 SHORT_PAUSE_S: Final = 0.1
@@ -30,6 +32,7 @@ class Planted:
     seed      one whose short run finds it: see `short_plan`
     needs     whether a run with these settings can show it
     settings  of the short runs, instead of those that the seed draws
+    coordinated   whether the members of its groups are KafkaConsumers
     """
 
     name: str
@@ -41,17 +44,18 @@ class Planted:
     profile: str
     needs: Needs
     settings: Mapping[str, Any]
+    coordinated: bool
 
     def drawn_plan(self, seed: int) -> Plan | None:
         """The plan of the seed; None if its run cannot show the defect."""
-        plan = draw_plan(seed, self.profile)
+        plan = self._draw(seed)
         kinds = {fault.kind for fault in plan.faults}
         return plan if self.needs(plan) and kinds.issuperset(self.kinds) else None
 
     def short_plan(self, seed: int) -> Plan | None:
         """The plan of the seed with faults of `kinds` alone, for a shorter time and with less
         traffic. A run of it takes little time, and often finds the defect."""
-        plan = draw_plan(seed, self.profile)
+        plan = self._draw(seed)
         plan = replace(
             plan,
             faults_seconds=min(plan.faults_seconds, SHORT_S),
@@ -61,6 +65,10 @@ class Planted:
         if not self.needs(plan):
             return None
         return with_faults(plan, seed, self.kinds)
+
+    def _draw(self, seed: int) -> Plan:
+        plan = draw_plan(seed, self.profile)
+        return with_coordinator(plan, LEVEL) if self.coordinated else plan
 
     def found_by(self, seed: int, plan: Plan) -> str | None:
         """The verdict of a run with the defect; None if it does not find it."""
@@ -105,12 +113,24 @@ def planted(
     profile: str = SAFE,
     needs: Needs = any_plan,
     settings: Mapping[str, Any] | None = None,
+    coordinated: bool = False,
 ) -> Callable[[Patch], Patch]:
     """Add the patch to the list."""
 
     def add(plant: Patch) -> Patch:
         PLANTED.append(
-            Planted(name, origin, verdict, kinds, seed, plant, profile, needs, settings or {})
+            Planted(
+                name,
+                origin,
+                verdict,
+                kinds,
+                seed,
+                plant,
+                profile,
+                needs,
+                settings or {},
+                coordinated,
+            )
         )
         return plant
 
