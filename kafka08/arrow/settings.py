@@ -202,7 +202,7 @@ def address_of(keys: ClusterKeys) -> ClusterAddress:
     return ClusterAddress(tuple(brokers), "", asks, secrets)
 
 
-def secrets_of(keys: SecureClientConfig, zookeeper: str) -> tuple[tuple[str, str], ...]:
+def secrets_of(keys: SecureClientConfig, zookeeper: str = "") -> tuple[tuple[str, str], ...]:
     """`ClusterAddress.secrets` of a configuration. ConfigError beside ZooKeeper."""
     if keys.security_protocol == "PLAINTEXT":
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,9 +11,10 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from kafka08.arrow.committed import commit_offsets
 from kafka08.arrow.connections import cluster_at
-from kafka08.arrow.settings import ClusterAddress, ReadSettings
+from kafka08.arrow.settings import ClusterAddress, ReadSettings, secrets_of
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
+from kafka08.client.security import SecureClientConfig
 from kafka08.errors import KafkaError
 from kafka08.spark.stream_offsets import StreamOffset, offset_in_progress
 
@@ -30,6 +32,7 @@ class GroupCommitListener(StreamingQueryListener):
 
     query_name  the query to follow, as given by queryName(…); of its sources those of the format
                 `kafka08` count
+    security    Kafka's keys for TLS and SASL
     """
 
     def __init__(
@@ -40,9 +43,13 @@ class GroupCommitListener(StreamingQueryListener):
         storage: StorageName = "zookeeper",
         *,
         query_name: str,
+        security: Mapping[str, str] = {},
     ) -> None:
         brokers = tuple(parse_bootstrap(bootstrap))
-        self._cluster = cluster_at(ClusterAddress(brokers), ReadSettings())
+        keys = SecureClientConfig(security)
+        keys.log_notes()
+        address = ClusterAddress(brokers, secrets=secrets_of(keys))
+        self._cluster = cluster_at(address, ReadSettings())
         self._group = group
         self._storage: StorageName = storage
         self._query_name = query_name

@@ -12,17 +12,19 @@ from typing import Final
 
 from kafka08.embedded.ports import free_ports
 from tests.interop.jvm import HERE, JvmProcess, run_tool
-from tests.interop.secured_broker import OF_SERVER, STORE_PASSWORD, make_stores
+from tests.interop.secured_broker import LISTENERS as OF_CLIENTS
+from tests.interop.secured_broker import PASSWORD, USER, Secured, listener_keys, make_stores
 from tests.network.secured import DATA
 
 POM_4_4: Final = HERE / "pom-4.4.0.xml"
 CLUSTER_ID: Final = "kafka08-interop-test-1"
-LISTENERS: Final = ("PLAINTEXT", "SASL_SSL", "PROXIED", "CONTROLLER")
+LISTENERS: Final = (*OF_CLIENTS, "PROXIED", "CONTROLLER")
 """PROXIED names the port of a proxy."""
 
 
 class KraftBroker(JvmProcess):
     """address    listener → its host:port
+    secured       the same for clients with TLS and a login
     proxy_port    what clients of PROXIED are told; the proxy connects to `address["PROXIED"]`
     """
 
@@ -32,24 +34,16 @@ class KraftBroker(JvmProcess):
         self.address = {
             name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)
         }
+        self.secured = Secured(self.address, stores)
         advertised = {**self.address, "PROXIED": f"127.0.0.1:{self.proxy_port}"}
         del advertised["CONTROLLER"]
         keys = {
+            **listener_keys(self.address, stores),
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{self.address['CONTROLLER']}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": ",".join(f"{name}://{at}" for name, at in self.address.items()),
             "advertised.listeners": ",".join(f"{name}://{at}" for name, at in advertised.items()),
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,"
-            "PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.location": str(stores["broker"]),
-            "ssl.keystore.password": STORE_PASSWORD,
-            "ssl.key.password": STORE_PASSWORD,
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": OF_SERVER["plain"],
             "log.dirs": str(directory / "logs"),
             "offsets.topic.num.partitions": "2",
             "offsets.topic.replication.factor": "1",
@@ -58,13 +52,17 @@ class KraftBroker(JvmProcess):
             "transaction.state.log.min.isr": "1",
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "4194304",
         }
         config = directory / "server.properties"
         config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
+        scram = [
+            ("--add-scram", f"SCRAM-SHA-{bits}=[name={USER},password={PASSWORD}]")
+            for bits in (256, 512)
+        ]
         done = run_tool(
             *("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)),
+            *(word for pair in scram for word in pair),
             pom=POM_4_4,
         )
         assert done.rc == 0, done

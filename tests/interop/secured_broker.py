@@ -43,48 +43,16 @@ def unsecured(user: str) -> str:
     return f'{module} required unsecuredLoginStringClaim_sub="{user}";'
 
 
-class SecuredBroker:
-    """address     listener → its host:port
-    truststore, keystore   PKCS12 stores of a client, written by keytool"""
+class Secured:
+    """The ports of a broker, for clients.
 
-    def __init__(self, directory: Path, zookeeper: str, pom: Path) -> None:
-        stores = make_stores(directory)
+    address                listener → its host:port
+    truststore, keystore   PKCS12 stores of a client, written by keytool
+    """
+
+    def __init__(self, address: Mapping[str, str], stores: Mapping[str, Path]) -> None:
+        self.address = address
         self.truststore, self.keystore = stores["trust"], stores["client"]
-        ports = free_ports(len(LISTENERS))
-        self.address = {
-            name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)
-        }
-        keys = {
-            "port": str(ports[0]),
-            "listeners": ",".join(f"{name}://{at}" for name, at in self.address.items()),
-            "listener.security.protocol.map": "MTLS:SSL,"
-            + ",".join(f"{name}:{name}" for name in LISTENERS[:-1]),
-            "inter.broker.listener.name": "PLAINTEXT",
-            "listener.name.mtls.ssl.client.auth": "required",
-            "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.location": str(stores["broker"]),
-            "ssl.keystore.password": STORE_PASSWORD,
-            "ssl.key.password": STORE_PASSWORD,
-            "ssl.truststore.type": "PKCS12",
-            "ssl.truststore.location": str(stores["trust"]),
-            "ssl.truststore.password": STORE_PASSWORD,
-            "sasl.enabled.mechanisms": ",".join(name.upper() for name in OF_SERVER),
-            "group.initial.rebalance.delay.ms": "0",
-        }
-        flags = ["-Dzookeeper.sasl.client=false"]
-        if pom == POM_0_10_2:  # which has no JAAS text in its keys
-            jaas = directory / "jaas.conf"
-            modules = dict.fromkeys(OF_SERVER.values())
-            jaas.write_text("KafkaServer {\n" + "\n".join(modules) + "\n};\n")
-            flags.append(f"-Djava.security.auth.login.config={jaas}")
-        else:
-            keys["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
-            for listener in ("sasl_plaintext", "sasl_ssl"):
-                for name, text in {**OF_SERVER, "oauthbearer": unsecured(SERVER)}.items():
-                    keys[f"listener.name.{listener}.{name}.sasl.jaas.config"] = text
-            scram = "listener.name.sasl_plaintext.scram-sha-512"
-            keys[f"{scram}.connections.max.reauth.ms"] = str(LOGIN_MS)
-        self.broker = JvmBroker(directory, 1, zookeeper, keys, flags, pom=pom)
 
     def keys(self, listener: str, **more: str) -> dict[str, str]:
         """Those of a client of ours; `more` has "_" in place of dots."""
@@ -93,6 +61,57 @@ class SecuredBroker:
         if protocol.endswith("SSL"):
             found["ssl.truststore.location"] = str(DATA / "ca.pem")
         return {**found, **{name.replace("_", "."): value for name, value in more.items()}}
+
+
+def listener_keys(
+    address: Mapping[str, str], stores: Mapping[str, Path], *, has_jaas: bool = True
+) -> dict[str, str]:
+    """The broker's keys for these listeners. `has_jaas`: with JAAS texts, from 1.0 on."""
+    protocols = {"MTLS": "SSL", "PROXIED": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
+    keys = {
+        "listeners": ",".join(f"{name}://{at}" for name, at in address.items()),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocols.get(name, name)}" for name in address
+        ),
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.mtls.ssl.client.auth": "required",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(stores["broker"]),
+        "ssl.keystore.password": STORE_PASSWORD,
+        "ssl.key.password": STORE_PASSWORD,
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(stores["trust"]),
+        "ssl.truststore.password": STORE_PASSWORD,
+        "sasl.enabled.mechanisms": ",".join(name.upper() for name in OF_SERVER),
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    if has_jaas:
+        keys["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
+        for listener in ("sasl_plaintext", "sasl_ssl"):
+            for name, text in {**OF_SERVER, "oauthbearer": unsecured(SERVER)}.items():
+                keys[f"listener.name.{listener}.{name}.sasl.jaas.config"] = text
+        scram = "listener.name.sasl_plaintext.scram-sha-512"
+        keys[f"{scram}.connections.max.reauth.ms"] = str(LOGIN_MS)
+    return keys
+
+
+class SecuredBroker(Secured):
+    """One with ZooKeeper, of a release before 4.0."""
+
+    def __init__(self, directory: Path, zookeeper: str, pom: Path) -> None:
+        stores = make_stores(directory)
+        ports = free_ports(len(LISTENERS))
+        address = {name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
+        super().__init__(address, stores)
+        has_jaas = pom != POM_0_10_2
+        flags = ["-Dzookeeper.sasl.client=false"]
+        if not has_jaas:
+            jaas = directory / "jaas.conf"
+            modules = dict.fromkeys(OF_SERVER.values())
+            jaas.write_text("KafkaServer {\n" + "\n".join(modules) + "\n};\n")
+            flags.append(f"-Djava.security.auth.login.config={jaas}")
+        keys = {"port": str(ports[0]), **listener_keys(address, stores, has_jaas=has_jaas)}
+        self.broker = JvmBroker(directory, 1, zookeeper, keys, flags, pom=pom)
 
 
 @contextmanager

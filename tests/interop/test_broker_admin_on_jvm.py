@@ -1,9 +1,11 @@
-"""BrokerAdmin on JVM brokers of 0.11.0.3, 2.8.2 and 3.9.1: what each serves, without ZooKeeper."""
+"""BrokerAdmin on JVM brokers of 0.11.0.3 to 4.4.0: what each serves, without ZooKeeper."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -24,33 +26,43 @@ from tests.interop.jvm import (
     knows_brokers,
     new_zookeeper,
 )
+from tests.interop.kraft_broker import POM_4_4, KraftBroker
 from tests.waiting import until
 
-RELEASES = {"0.11.0.3": POM_0_11, "2.8.2": POM_2_8, "3.9.1": POM_3_9}
+RELEASES = {"0.11.0.3": POM_0_11, "2.8.2": POM_2_8, "3.9.1": POM_3_9, "4.4.0": POM_4_4}
 _names = count()
+
+
+class Running(NamedTuple):
+    address: str
+    log_dir: Path
 
 
 @pytest.fixture(scope="module", params=list(RELEASES))
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JvmBroker]:
+) -> Iterator[Running]:
     pom = RELEASES[request.param]
     try:
         classpath(pom)
     except JvmMissing as missing:
         pytest.skip(str(missing))
     directory = tmp_path_factory.mktemp("jvm")
+    if pom == POM_4_4:
+        with KraftBroker(directory) as modern:
+            yield Running(modern.address["PLAINTEXT"], directory / "logs")
+        return
     keys = {"group.initial.rebalance.delay.ms": "0", "delete.topic.enable": "true"}
     with (
         new_zookeeper(directory) as zookeeper,
         JvmBroker(directory, 1, zookeeper.connect_string, keys, pom=pom) as running,
     ):
         until(lambda: knows_brokers(running), "the broker to know itself")
-        yield running
+        yield Running(running.address, running.log_dir)
 
 
 @pytest.fixture
-def admin(broker: JvmBroker) -> Iterator[BrokerAdmin]:
+def admin(broker: Running) -> Iterator[BrokerAdmin]:
     with BrokerAdmin(parse_bootstrap(broker.address)) as found:
         yield found
 
@@ -97,7 +109,7 @@ def test_partitions_are_added(
         admin.alter_topic(topic, partitions=3)
 
 
-def test_records_are_deleted(admin: BrokerAdmin, topic: str, broker: JvmBroker) -> None:
+def test_records_are_deleted(admin: BrokerAdmin, topic: str, broker: Running) -> None:
     """Those below an offset, or all."""
     keys = {"bootstrap.servers": broker.address}
     with KafkaProducer(KafkaProducerConfig(keys)) as producer:
@@ -110,7 +122,7 @@ def test_records_are_deleted(admin: BrokerAdmin, topic: str, broker: JvmBroker) 
 
 
 def test_groups_are_deleted(
-    admin: BrokerAdmin, topic: str, broker: JvmBroker, request: pytest.FixtureRequest
+    admin: BrokerAdmin, topic: str, broker: Running, request: pytest.FixtureRequest
 ) -> None:
     """Once they have no members, with their offsets. From 1.1 on."""
     with KafkaConsumer(bootstrap_servers=broker.address, group_id=topic) as consumer:
@@ -127,7 +139,7 @@ def test_groups_are_deleted(
 
 
 def test_log_directories_have_their_replicas(
-    admin: BrokerAdmin, topic: str, broker: JvmBroker, request: pytest.FixtureRequest
+    admin: BrokerAdmin, topic: str, broker: Running, request: pytest.FixtureRequest
 ) -> None:
     """With the path on the broker, and the size of each. From 1.0 on."""
     if not is_later_than_0_11(request):
@@ -136,7 +148,7 @@ def test_log_directories_have_their_replicas(
         return
     (found,) = admin.log_dirs()[1]
     assert (found.error_code, found.path) == (0, str(broker.log_dir))
-    assert topic in {one.topic for one in found.topics}
+    until(lambda: topic in {t.topic for d in admin.log_dirs()[1] for t in d.topics}, "its log")
 
 
 def test_a_cluster_has_an_id(admin: BrokerAdmin) -> None:

@@ -1,4 +1,4 @@
-"""TLS and logins of our clients at brokers of 0.10.2.2 to 3.9.1: what works, and each mistake."""
+"""TLS and logins of our clients at brokers of 0.10.2.2 to 4.4.0: what works, and each mistake."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.structs import TopicPartition
 from tests.integration.polling_cluster import read
 from tests.interop.jvm import POM_0_10_2, POM_2_8, POM_3_9, JvmMissing, classpath
+from tests.interop.kraft_broker import POM_4_4, KraftBroker
 from tests.interop.secured_broker import (
     LOGIN_MS,
     PASSWORD,
@@ -30,13 +31,13 @@ from tests.interop.secured_broker import (
     SCRAM,
     STORE_PASSWORD,
     USER,
-    SecuredBroker,
+    Secured,
     secured_broker,
     unsecured,
 )
 from tests.network.secured import CLIENT, CLIENT_KEY, DATA
 
-RELEASES = {"0.10.2.2": POM_0_10_2, "2.8.2": POM_2_8, "3.9.1": POM_3_9}
+RELEASES = {"0.10.2.2": POM_0_10_2, "2.8.2": POM_2_8, "3.9.1": POM_3_9, "4.4.0": POM_4_4}
 SENT = [b"%d" % number for number in range(100)]
 _names = count()
 
@@ -44,11 +45,16 @@ _names = count()
 @pytest.fixture(scope="module", params=list(RELEASES))
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredBroker]:
+) -> Iterator[Secured]:
     try:
-        classpath(RELEASES[request.param])
-        with secured_broker(tmp_path_factory.mktemp("jvm"), RELEASES[request.param]) as running:
-            yield running
+        pom, directory = RELEASES[request.param], tmp_path_factory.mktemp("jvm")
+        classpath(pom)
+        if pom == POM_4_4:
+            with KraftBroker(directory) as broker:
+                yield broker.secured
+        else:
+            with secured_broker(directory, pom) as running:
+                yield running
     except JvmMissing as missing:
         pytest.skip(str(missing))
 
@@ -88,7 +94,7 @@ def there_and_back(keys: dict[str, str]) -> list[bytes | None]:
     ],
     ids=["SSL", "PLAIN", "SSL PLAIN", "SSL SCRAM 256", "SSL SCRAM 512", "client certificate"],
 )
-def test_messages_come_through(secured: SecuredBroker, listener: str, keys: dict[str, str]) -> None:
+def test_messages_come_through(secured: Secured, listener: str, keys: dict[str, str]) -> None:
     """Those that a KafkaProducer sends, to a group."""
     assert Counter(there_and_back(secured.keys(listener, **keys))) == Counter(SENT)
 
@@ -98,7 +104,7 @@ def later_than_1_0(request: pytest.FixtureRequest) -> None:
         pytest.skip("0.10.2 has none of it")
 
 
-def test_a_token_logs_in(secured: SecuredBroker, request: pytest.FixtureRequest) -> None:
+def test_a_token_logs_in(secured: Secured, request: pytest.FixtureRequest) -> None:
     """By OAUTHBEARER. One that is refused says why."""
     later_than_1_0(request)
     login = {"sasl_mechanism": "OAUTHBEARER", "sasl_jaas_config": unsecured(USER)}
@@ -113,7 +119,7 @@ def bad_token() -> str:
 
 
 def test_clients_log_in_again(
-    secured: SecuredBroker, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+    secured: Secured, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While they send and read, without a lost connection: a broker closes one whose login is
     over."""
@@ -140,7 +146,7 @@ def test_clients_log_in_again(
         assert not lost
 
 
-def test_stores_of_keytool_are_read(secured: SecuredBroker) -> None:
+def test_stores_of_keytool_are_read(secured: Secured) -> None:
     """Java's default: PKCS12, with a password for the authorities too."""
     pytest.importorskip("cryptography")
     stores = {
@@ -152,7 +158,7 @@ def test_stores_of_keytool_are_read(secured: SecuredBroker) -> None:
     assert Counter(there_and_back(secured.keys("MTLS", **stores))) == Counter(SENT)
 
 
-def test_the_commands_take_a_file_of_keys(secured: SecuredBroker, tmp_path: Path) -> None:
+def test_the_commands_take_a_file_of_keys(secured: Secured, tmp_path: Path) -> None:
     """With the keys of Kafka's tools, and others for other clients. All that works by --bootstrap
     alone."""
     keys = secured.keys("SASL_SSL", **login_keys("SCRAM-SHA-256"))
@@ -197,7 +203,7 @@ def test_the_commands_take_a_file_of_keys(secured: SecuredBroker, tmp_path: Path
     kafka08("topic", "delete", topic)
 
 
-def test_a_scan_reads_with_the_same_keys(secured: SecuredBroker) -> None:
+def test_a_scan_reads_with_the_same_keys(secured: Secured) -> None:
     """As Arrow data, from each partition."""
     pa = pytest.importorskip("pyarrow")
     from kafka08.arrow import scan
@@ -212,7 +218,7 @@ def test_a_scan_reads_with_the_same_keys(secured: SecuredBroker) -> None:
         assert Counter(pa.table(found)["value"].to_pylist()) == Counter(SENT)
 
 
-def test_a_mirror_of_0_8_logs_in_at_its_target(secured: SecuredBroker, tmp_path: Path) -> None:
+def test_a_mirror_of_0_8_logs_in_at_its_target(secured: Secured, tmp_path: Path) -> None:
     """By --producer-config: the way from a cluster of 0.8 to one with TLS."""
     topic = f"mirrored{next(_names)}"
     keys = secured.keys("SASL_SSL", **login_keys("SCRAM-SHA-256"))
@@ -275,7 +281,7 @@ CLOSED_BEFORE_1_0 = "brokers before 1.0 close it after a wrong password"
     ],
 )
 def test_each_mistake_is_named(
-    secured: SecuredBroker,
+    secured: Secured,
     request: pytest.FixtureRequest,
     client: str,
     listener: str,
