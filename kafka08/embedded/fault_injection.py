@@ -187,12 +187,12 @@ class _Hit:
             return _start_of(response, rule.cut_bytes)
         if rule.throttle_ms is not None:
             first, *others = [response] if isinstance(response, BYTES) else response
-            assert isinstance(first, BYTES)
+            assert isinstance(first, bytes | bytearray)
             changed = with_throttle_ms(first, self._row, rule.throttle_ms)
             self._later(rule.throttle_ms, self._link.send_response, [changed, *others])
             return None
         assert rule.addresses is not None
-        assert isinstance(response, BYTES)
+        assert isinstance(response, bytes | bytearray)
         return with_addresses(response, self._request, rule.addresses)
 
     def _close(self) -> None:

@@ -239,7 +239,8 @@ class AcceptedConnection(ServerConnection):
         if sent == len(joined):
             del outbox[:count]
             return True
-        outbox[:count] = [joined[sent:]]
+        # A view: to copy the rest at each turn would be quadratic in a large response.
+        outbox[:count] = [memoryview(joined)[sent:]]
         return False
 
     def _send_file(self, piece: FileSlice) -> bool:
@@ -352,9 +353,9 @@ class RemainingSlice:
         self.size = piece.size - sent
 
 
-def front_bytes(outbox: Iterable[Piece]) -> list[bytes | bytearray]:
+def front_bytes(outbox: Iterable[Piece]) -> list[bytes | bytearray | memoryview]:
     """The bytes and the small slices at the front, up to about JOINED_BYTES."""
-    parts: list[bytes | bytearray] = []
+    parts: list[bytes | bytearray | memoryview] = []
     joined_bytes = 0
     for piece in outbox:
         if joined_bytes >= JOINED_BYTES:

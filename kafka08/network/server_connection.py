@@ -59,9 +59,9 @@ class GeneratedBytes:
         raise NotImplementedError
 
 
-BYTES: Final = (bytes, bytearray)
+BYTES: Final = (bytes, bytearray, memoryview)
 """For isinstance, which takes three times as long for a union."""
-Piece: TypeAlias = bytes | bytearray | FileSlice | GeneratedBytes
+Piece: TypeAlias = bytes | bytearray | memoryview | FileSlice | GeneratedBytes
 ResponseFrame: TypeAlias = bytes | bytearray | Sequence[Piece]
 """A whole frame, in one piece or several. Empty bytes: there is no response."""
 

@@ -238,6 +238,8 @@ class Client(ServerConnection):
 def piece_bytes(piece: Piece) -> bytes | bytearray:
     if isinstance(piece, bytes | bytearray):
         return piece
+    if isinstance(piece, memoryview):
+        return bytes(piece)
     return generated_bytes(piece) if isinstance(piece, GeneratedBytes) else file_bytes(piece)
 
 

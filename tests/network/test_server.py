@@ -413,6 +413,19 @@ def test_large_responses_wait_for_room(served: Served) -> None:
         assert b"end" == read(client)
 
 
+@small_buffer
+def test_the_rest_of_a_large_response_is_not_copied(served: Served) -> None:
+    """A part that did not fit into the socket is a view: to copy it whenever a little of it was
+    sent would cost the square of its size."""
+    with served.connect() as client:
+        client.sendall(frame(b"big 5000000"))
+        until(served.waits_for_room)
+        [rest] = served.ask(lambda: [p for c in served.server._by_age for p in c.outbox])
+        assert len(frame(bytes(5_000_000))) == len(rest.obj)
+        del rest
+        assert 5_000_000 == len(read(client))
+
+
 def test_a_frame_as_large_as_allowed_passes_and_one_byte_more_does_not(served: Served) -> None:
     """socket.request.max.bytes counts the payload; nothing is read of what is too large."""
     with served.connect() as client:

@@ -29,6 +29,7 @@ from kafka08.errors import InvalidMessage
 from kafka08.format import magic_of
 from kafka08.kernel.types import (
     ENTRY_HEADER,
+    ENTRY_HEADER_BYTES,
     MIN_MESSAGE_BYTES,
     RECORDS_MAGIC,
     TIMESTAMP_BYTES,
@@ -91,7 +92,10 @@ def contents_of(found: LogSlice, magic: int) -> Contents:
             if position + len(data) >= found.size or len(data) < piece_bytes:
                 break
             # The first entry is longer than the piece.
-            piece_bytes *= 2
+            needed = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack_from(data)[1]
+            if not piece_bytes < needed <= found.size - position:
+                break
+            piece_bytes = needed
             continue
         position += summary.size
         largest = max(largest, summary.largest_entry)
@@ -131,10 +135,14 @@ class ConvertedSet(GeneratedBytes):
         return self._left
 
     @property
+    def is_size_known(self) -> bool:
+        """Without `find_size`, which converts: of a large message all of it, to no other use."""
+        return self._contents.converted is not None
+
+    @property
     def in_thread(self) -> bool:
-        """Whether it takes a native thread, for the size (`find_size`) and for the bytes: a
-        compressed set of any size may unpack to a thousand times as much, and a large message is
-        converted as a whole."""
+        """Whether it takes a native thread: a compressed set of any size may unpack to a thousand
+        times as much, and a large message is converted as a whole."""
         return self._contents.converted is None or self._contents.largest > LARGE_BYTES
 
     def find_size(self, done: Callable[[BaseException | None], object]) -> None:
@@ -307,7 +315,7 @@ class DownConvertedResponse:
         """Put the sets of these partitions, which are slices, in that magic."""
         for number in numbers:
             converted = self.sets[number] = self._converter.convert(self.sets[number])
-            if isinstance(converted, ConvertedSet) and converted.in_thread:
+            if isinstance(converted, ConvertedSet) and not converted.is_size_known:
                 self._of_unknown_size.append((number, converted))
 
     def find_sizes(self, done: Callable[[], object]) -> bool:

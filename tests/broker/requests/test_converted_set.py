@@ -282,6 +282,30 @@ def test_a_large_message_is_converted_in_a_thread(tmp_path: Path) -> None:
     assert plain(1, magic=0, value=bytes(2 << 20)) == generated_bytes(old.sets[0])
 
 
+class CountingFile:
+    """Counts the bytes that are read from a file."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.bytes = 0
+
+    def pread(self, size: int, position: int) -> bytes:
+        data: bytes = self._file.pread(size, position)
+        self.bytes += len(data)
+        return data
+
+
+def test_a_large_message_is_read_for_its_size_and_for_its_bytes(tmp_path: Path) -> None:
+    """And not in pieces of twice the size each until it is whole, nor converted to see a size that
+    is known: 16 MB took 100 ms of the broker."""
+    found = slice_of(tmp_path, plain(1, value=bytes(8 << 20)))
+    file = CountingFile(found.file)
+    found.file = file  # type: ignore[assignment]
+    old = old_response(found)
+    assert plain(1, magic=0, value=bytes(8 << 20)) == generated_bytes(old.sets[0])
+    assert file.bytes < 2.1 * found.size
+
+
 def test_the_size_of_converted_records_is_not_guessed(tmp_path: Path) -> None:
     """A plain batch of records becomes messages whose sizes only their conversion tells."""
     log, _ = LOGS_0_11["v-plain-0/00000000000000000000.log"]
