@@ -218,6 +218,7 @@ class PartitionPrinter:
         without a message (< 0: never), or when `stopping` is set. Raises OutputStalled."""
         self.next_offset = reader.position
         heard_at = self._clock.monotonic()
+        empty_below = -1
         while not self._is_done():
             before = self.count
             try:
@@ -228,10 +229,14 @@ class PartitionPrinter:
                 self._skipping.retry_or_skip(error, partial(reader.skip_damaged, error))
                 continue
             if self.count > before:
-                heard_at = self._clock.monotonic()
+                heard_at, empty_below = self._clock.monotonic(), -1
                 continue
             silent_ms = (self._clock.monotonic() - heard_at) * 1000
-            if (stop_at_end and reader.is_at_end) or 0 <= idle_limit_ms <= silent_ms:
+            # The cleaner may have removed the last messages below the end. A leader may respond
+            # with an end that is newer than what it read, so a second empty fetch decides.
+            is_at_end = reader.is_at_end or reader.high_watermark == empty_below
+            empty_below = reader.high_watermark
+            if (stop_at_end and is_at_end) or 0 <= idle_limit_ms <= silent_ms:
                 return
             check_reader(self._descriptor)
 

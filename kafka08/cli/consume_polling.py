@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.printing import Printing
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.config import INT_MAX, LONG_MAX
-from kafka08.errors import ConfigError, InvalidMessage, WokenUp
+from kafka08.errors import ConfigError, InvalidMessage, KafkaError, WokenUp
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
@@ -83,31 +83,37 @@ def consume_range(
     """Print the messages of `tp` from `wanted` to `until`, without a group."""
     from kafka08.client import ClusterClient
     from kafka08.consumer import KafkaConsumer
+    from kafka08.consumer.partition_reader import PartitionReader
 
     config, idle_limit_ms = read_consumer_config({"group.id": ""})
-    with (
-        closing(
-            ClusterClient(
-                config.bootstrap,
-                client_id=config.client_id,
-                negotiates=True,
-                security=config.security,
-            )
-        ) as cluster,
-        printing.stopping.waiting(),
-    ):
-        start = find_start(cluster, tp, wanted)
-        end = find_end(cluster, tp, until)
+    client = ClusterClient(
+        config.bootstrap, client_id=config.client_id, negotiates=True, security=config.security
+    )
+    with closing(client) as cluster, leaving_soon(KafkaConsumer(config)) as consumer:
+        with printing.stopping.waiting():
+            start = find_start(cluster, tp, wanted)
+            end = find_end(cluster, tp, until)
+            log_end = find_end(cluster, tp, "end")
         if stop_at_end:
-            end = min(end, find_end(cluster, tp, "end"))
-    with leaving_soon(KafkaConsumer(config)) as consumer:
+            end = min(end, log_end)
+
+        def nothing_is_left() -> bool:
+            """Whether the cleaner has removed what was below `end`."""
+            if end > log_end:
+                return False  # it may still be written
+            try:
+                reader = PartitionReader(cluster, tp, consumer.position(tp))
+                return not any(reader.poll(PRINTED_AT_ONCE)) and reader.high_watermark >= end
+            except KafkaError:
+                return False
+
         consumer.assign([tp])
         consumer.seek(tp, start)
         printer = PollingPrinter(
             consumer, output_descriptor(), printing, idle_limit_ms=idle_limit_ms
         )
         try:
-            printer.run(until={tp: end})
+            printer.run(until={tp: end}, is_at_end=nothing_is_left)
         finally:
             say(
                 f"Consumed {counted(printer.count, 'message')}; the next offset is "
@@ -166,10 +172,17 @@ class PollingPrinter:
         self._stopping = printing.stopping
         self._idle_limit_s = idle_limit_ms / 1000
         self._has_ended = threading.Event()
+        self._is_at_end: Callable[[], bool] = lambda: False
 
-    def run(self, until: dict[TopicPartition, int] | None = None) -> None:
+    def run(
+        self,
+        until: dict[TopicPartition, int] | None = None,
+        is_at_end: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Return after the limit, before the offsets of `until`, after the timeout without a
-        message, or when stopped. Raises what keeps the consumer from messages at the timeout."""
+        message, or when stopped. Raises what keeps the consumer from messages at the timeout.
+        `is_at_end` is asked when there was no message for a while."""
+        self._is_at_end = is_at_end
         waker = threading.Thread(target=self._wake_up_at_stop, name="stop")
         waker.start()
         try:
@@ -209,6 +222,8 @@ class PollingPrinter:
                 failure = self._consumer.stall_cause
                 if failure is not None:
                     raise failure
+                return
+            elif self._is_at_end():
                 return
             else:
                 self._output.check_reader()

@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kafka08 import kernel
-from kafka08.cli.consume_partition import start_of
+from kafka08.cli.consume_partition import PartitionPrinter, start_of
+from kafka08.cli.printing import Printing
 from kafka08.client import ClusterClient
+from kafka08.consumer import MessageBatch
+from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.errors import OffsetOutOfRange
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
@@ -61,6 +68,31 @@ def test_it_reads_to_the_log_end(kafka08: Commands, inspect: Inspector) -> None:
     assert lines(7, 10) == kafka08(*consume, *TO_END, "--offset", 7).out
     assert lines(8, 10) == kafka08(*consume, *TO_END, "--offset", -2).out
     assert b"" == kafka08(*consume, *TO_END, "--offset", "latest").out
+
+
+class Emptied:
+    """A reader of a log whose messages from 5 on were removed, below its end of 9."""
+
+    position, high_watermark, is_at_end = 5, 9, False
+
+    def __init__(self) -> None:
+        self.polls = 0
+
+    def poll(self, _: BatchLimits) -> Iterator[MessageBatch]:
+        self.polls += 1
+        return iter(())
+
+
+def test_an_end_whose_last_messages_were_removed_is_reached(tmp_path: Path) -> None:
+    """A second empty fetch below the same end says so: the first may be older than that end. (The
+    command waited for messages that the cleaner had removed.)"""
+    reader: Any = Emptied()
+    stopping: Any = SimpleNamespace(is_set=lambda: False, waiting=nullcontext)
+    with (tmp_path / "out").open("wb") as output:
+        printing = Printing(lambda batch: b"", None, False, stopping)
+        printer = PartitionPrinter(output.fileno(), printing)
+        printer.run(reader, stop_at_end=True, idle_limit_ms=-1)
+    assert (2, 0) == (reader.polls, printer.count)
 
 
 def test_the_last_messages_of_each_partition(kafka08: Commands, inspect: Inspector) -> None:

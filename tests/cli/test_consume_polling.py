@@ -297,6 +297,25 @@ def test_a_limit_in_a_log_with_gaps(end: int, printed: bytes, tmp_path: Path) ->
         assert output.read() == printed
 
 
+class Cleaned(Gapped):
+    """Nothing is there any more from offset 4 on."""
+
+    def poll_batch(self, timeout: float, most: int, size: int) -> MessageBatch | None:
+        return super().poll_batch(timeout, most, size) if self.next < 3 else None
+
+
+def test_an_end_whose_last_messages_were_removed_is_reached(tmp_path: Path) -> None:
+    """The cleaner may remove the last messages below the end. (The command waited for them.)"""
+    consumer: Any = Cleaned()
+    never: Any = threading.Event()
+    with (tmp_path / "out").open("w+b") as output:
+        printing = Printing(joined_values, None, False, never)
+        printer = PollingPrinter(consumer, output.fileno(), printing, idle_limit_ms=-1)
+        printer.run(until={TopicPartition("t", 0): 9}, is_at_end=lambda: True)
+        output.seek(0)
+        assert output.read() == b"024"
+
+
 def test_a_group_whose_name_is_no_znode(commands: Commands) -> None:
     """A group with a coordinator may be called a/b: it is described also with ZooKeeper, which
     cannot have it. Commands that would write to ZooKeeper say how to leave it out."""
