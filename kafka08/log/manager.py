@@ -118,7 +118,8 @@ class LogManager:
         if len({disk.real_path(path) for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
         self._undeleted: dict[TopicPartition, Path] = {}
-        """The directories of deleted logs that the system refused to remove."""
+        """The directories of deleted logs that the system refused to remove, and of new ones that
+        it refused to make whole."""
         self.unsynced_deletions: set[Path] = set()
         """The log directories whose deletions of logs might not be on disk."""
         self._directories: list[LogDirectory] = []
@@ -286,7 +287,7 @@ class LogManager:
         return self.logs.get(topic_partition)
 
     def has_directory(self, topic_partition: TopicPartition) -> bool:
-        """Whether there is a log of a partition, or what a refused `delete` has left of one."""
+        """Whether there is a log of a partition, or what a refused call has left of one."""
         return topic_partition in self.logs or topic_partition in self._undeleted
 
     def get_or_create(self, topic_partition: TopicPartition) -> Log:
@@ -296,9 +297,13 @@ class LogManager:
             return found
         self._delete_what_is_left(topic_partition)
         directory = self._emptiest
+        path = directory / partition_directory(topic_partition)
+        # Noted before, in case the system refuses a file in it.
+        self._undeleted[topic_partition] = path
         # Before the log exists: after a crash it would inherit the point of a former one.
         self.cleaner_points.write_deletion(directory, topic_partition)
-        created = self._open(directory / partition_directory(topic_partition))
+        created = self._open(path)
+        del self._undeleted[topic_partition]
         if self._is_checkpointed_too_high(created):
             self.checkpoint_recovery_points()  # a log that is not listed yet has no point
         self._add(created)
@@ -352,7 +357,7 @@ class LogManager:
         return True
 
     def _delete_what_is_left(self, topic_partition: TopicPartition) -> bool:
-        """Remove the directory that a refused `delete` has left, if there is one: a new log of that
+        """Remove the directory that a refused call has left, if there is one: a new log of that
         name must not begin with its messages. Whether there was one; FileRefused, StorageError."""
         directory = self._undeleted.get(topic_partition)
         if directory is None:

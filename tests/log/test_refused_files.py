@@ -61,6 +61,24 @@ def test_in_the_middle_of_a_change_every_refusal_halts() -> None:
         raise FileRefused("cannot rename x: Permission denied")
 
 
+def test_what_a_refused_new_log_has_left_is_deleted_with_its_partition(
+    manager: LogManager, disk: RefusingDisk, tmp_path: Path
+) -> None:
+    """Its directory was made. After a restart it would be the log of a topic that is gone."""
+    directory = tmp_path / "a" / "t-0"
+    disk.refuses = below(directory)
+    with pytest.raises(FileRefused):
+        manager.get_or_create(T0)
+    assert directory.is_dir()
+    assert manager.has_directory(T0)
+    disk.refuses = lambda _: False
+    assert manager.delete(T0)
+    assert not directory.exists()
+    assert not manager.has_directory(T0)
+    assert manager.get_or_create(T0).log_end_offset == 0
+    assert manager.delete(T0)
+
+
 def test_a_refused_roll_appends_nothing_and_is_repeated(
     manager: LogManager, disk: RefusingDisk
 ) -> None:
