@@ -368,6 +368,10 @@ class OffsetNotAvailable(ApiError, code=78, since=None, retriable=True):
     """A new leader does not know its high watermark yet."""
 
 
+class MemberIdRequired(ApiError, code=79, since=None):
+    """The response has the id with which the member must join again."""
+
+
 class InvalidRecord(ApiError, code=87, since=None):
     """A record breaks a rule of its topic, or the batch is malformed."""
 

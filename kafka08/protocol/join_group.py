@@ -9,6 +9,7 @@ kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -21,6 +22,9 @@ from kafka08.protocol.types import (
     String,
     WireForm,
 )
+
+MEMBER_ID_VERSION: Final = 4
+"""From this version on (2.2) a new member gets its id first, with error 79, and joins with it."""
 
 
 @dataclass(slots=True)
@@ -109,5 +113,7 @@ API = Api(
         ApiVersion(0, JoinGroupRequestV0, JoinGroupResponse, since=Level.V0_9_0),
         ApiVersion(1, JoinGroupRequest, JoinGroupResponse, since=Level.V0_10_2),
         ApiVersion(2, JoinGroupRequest, JoinGroupResponseV2, since=Level.V0_11_0),
+        ApiVersion(3, JoinGroupRequest, JoinGroupResponseV2, since=None),
+        ApiVersion(MEMBER_ID_VERSION, JoinGroupRequest, JoinGroupResponseV2, since=None),
     ),
 )

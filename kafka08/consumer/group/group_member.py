@@ -50,6 +50,7 @@ from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.heartbeat import HeartbeatResponse
 from kafka08.protocol.join_group import (
+    MEMBER_ID_VERSION,
     JoinGroupMember,
     JoinGroupProtocol,
     JoinGroupRequest,
@@ -379,7 +380,7 @@ class GroupMember:
             self._watched.begin(topics)
 
         def ask(connection: Connection) -> Response:
-            request.version = connection.versions.highest(JoinGroupRequest, 0, 1)
+            request.version = connection.versions.highest(JoinGroupRequest, 0, MEMBER_ID_VERSION)
             coordinator = self._cluster.coordinator(self._membership.group, tries=1)
             connection.write(request)
             return self._await_rebalance(connection, coordinator)

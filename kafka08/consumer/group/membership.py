@@ -35,6 +35,7 @@ from kafka08.errors import (
     InvalidGroupId,
     InvalidSessionTimeout,
     KafkaError,
+    MemberIdRequired,
     NotCoordinatorForConsumer,
     OffsetsLoadInProgress,
     PollIntervalExceeded,
@@ -317,6 +318,8 @@ class Membership:
             self._members = response.members if leads else None
             self._shares = []
             self.phase = Phase.SYNCING
+        elif code == MemberIdRequired.code:
+            self._member_id = response.member_id  # it joins with it at once
         elif code in FENCED:
             self._forget_member()
         else:

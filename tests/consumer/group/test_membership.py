@@ -26,6 +26,7 @@ from kafka08.errors import (
     InconsistentGroupProtocol,
     InvalidSessionTimeout,
     KafkaError,
+    MemberIdRequired,
     OffsetsLoadInProgress,
     PollIntervalExceeded,
     RebalanceInProgress,
@@ -34,6 +35,7 @@ from kafka08.errors import (
 )
 from kafka08.protocol.heartbeat import HeartbeatResponse
 from kafka08.protocol.join_group import JoinGroupMember, JoinGroupProtocol, JoinGroupResponse
+from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.protocol.sync_group import SyncGroupResponse
 
 TIMEOUTS = Timeouts(session=10.0, heartbeat=3.0, poll=300.0, backoff=0.1)
@@ -71,6 +73,21 @@ def stable(now: float = 2.0) -> Membership:
     member.take_assignment()
     member.polled(now)
     return member
+
+
+def test_a_new_member_joins_again_with_the_id_that_it_gets() -> None:
+    """Brokers from 2.2 on refuse the first JoinGroup with an id, which is no failure. So a member
+    that leaves during its first rebalance can say who it is."""
+    member = joining()
+    assert member.join_request(PROTOCOLS).member_id == ""
+    member.joined(join_response(code=MemberIdRequired.code, generation=-1), 1.0)
+    assert isinstance(member.due(1.0), Join)
+    assert member.fault is None
+    assert member.join_request(PROTOCOLS).member_id == "me"
+    member.unsubscribe()
+    leaving = member.due(1.0)
+    assert isinstance(leaving, Leave)
+    assert leaving.request == LeaveGroupRequest("g", "me")
 
 
 def test_a_member_waits_for_its_reader_then_joins_syncs_and_beats() -> None:
