@@ -34,8 +34,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka08 import __version__
 from kafka08.config import INT_MAX
 from kafka08.errors import (
+    NO_ERROR,
     AuthenticationFailed,
     ConnectionFailed,
     KafkaError,
@@ -43,7 +45,11 @@ from kafka08.errors import (
     ProtocolError,
 )
 from kafka08.protocol import codec
-from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka08.protocol.api_versions import (
+    NAMING_VERSION,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from kafka08.protocol.frame import TlsRecord
 from kafka08.protocol.list_groups import ListGroupsRequest
 from kafka08.protocol.offset_fetch import probe
@@ -72,6 +78,7 @@ class Security:
 
 
 PLAINTEXT: Final = Security()
+NAME: Final = "kafka08"
 LOGIN_PART: Final = 0.85
 """The part of `Session.login_ms` after which a driver logs in again. Source: KIP-368."""
 
@@ -248,6 +255,18 @@ class Session:
             yield from self._ask_versions()
         if self._log_in is not None:
             yield from self._log_in(self)
+        if self.versions.serves_beyond(ApiVersionsRequest, NAMING_VERSION - 1):
+            yield from self._say_name()
+
+    def _say_name(self) -> Exchange:
+        """For the broker's metrics. Only one that lists the version is told: an older one would
+        need a round trip more, to refuse it."""
+        request = ApiVersionsRequest(NAME, __version__, version=NAMING_VERSION)
+        payload = yield self.request(request)
+        _, response = self.response(payload)
+        assert isinstance(response, ApiVersionsResponse)
+        if response.error_code == NO_ERROR:
+            self.versions = VersionRanges(response.apis)
 
     def _ask_versions(self) -> Exchange:
         frames = b""

@@ -311,7 +311,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         self._transactional().init()
 
     def begin_transaction(self) -> None:
-        """What is sent from now on belongs to a transaction. InvalidTxnState in another one."""
+        """All that is sent from now on belongs to a transaction. InvalidTxnState in another one."""
         self._transactional().begin()
 
     def send_offsets_to_transaction(

@@ -181,7 +181,7 @@ class KafkaProducerConfig(SecureClientConfig):
 
     @property
     def idempotence(self) -> Idempotence:
-        """What it asks of brokers."""
+        """Whether brokers are to store each record once."""
         if self._is_required:
             return Idempotence.REQUIRED
         if self.enable_idempotence is not None:

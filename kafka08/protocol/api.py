@@ -26,6 +26,7 @@ class ApiVersion:
     until           the lowest level above `since` without it, or with another layout
     listed          whether ApiVersions responses list it
     has_client_id   whether the request header has the field client_id
+    is_flexible     whether lengths are compact and records tagged, the request header too
     """
 
     version: int
@@ -36,6 +37,7 @@ class ApiVersion:
     until: Level | None = None
     listed: bool = True
     has_client_id: bool = True
+    is_flexible: bool = False
 
     def exists_at(self, level: Level) -> bool:
         if self.since is None or level < self.since:

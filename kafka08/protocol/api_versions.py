@@ -8,10 +8,14 @@ version 0; the client then repeats the request with version 0. Source: kafka.ser
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, WireForm
+from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
+
+NAMING_VERSION: Final = 3
+"""In this version, which is flexible, a client says its name."""
 
 
 @dataclass(slots=True)
@@ -32,6 +36,17 @@ class ApiVersionsResponse(Response):
 class ApiVersionsRequest(Request):
     """An empty body."""
 
+    software: String = ""
+    """Version 3: the client's name for the broker's metrics: letters, digits, "-" and "."."""
+    software_version: String = ""
+
+
+class ApiVersionsRequestV3(WireForm, of=ApiVersionsRequest):
+    """2.4: adds name and version of the client."""
+
+    software: String
+    software_version: String
+
 
 class ApiVersionsResponseV1(WireForm, of=ApiVersionsResponse):
     """0.11.0: adds the throttle time, at the end."""
@@ -49,5 +64,12 @@ API = Api(
     (
         ApiVersion(0, ApiVersionsRequest, ApiVersionsResponse, since=Level.V0_10_2),
         ApiVersion(1, ApiVersionsRequest, ApiVersionsResponseV1, since=Level.V0_11_0),
+        ApiVersion(
+            NAMING_VERSION,
+            ApiVersionsRequestV3,
+            ApiVersionsResponseV1,
+            since=None,
+            is_flexible=True,
+        ),
     ),
 )

@@ -23,7 +23,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol.api import DECLARED, ApiVersion, row_of
-from kafka08.protocol.compiler import DECODERS, ENCODERS, Decode, Encode, field_at, wrong_length
+from kafka08.protocol.compiler import (
+    DECODERS,
+    ENCODERS,
+    FLEXIBLE_DECODERS,
+    FLEXIBLE_ENCODERS,
+    Decode,
+    Encode,
+    field_at,
+    wrong_length,
+)
 from kafka08.protocol.layout import message_class
 from kafka08.protocol.types import Buffer, Request, Response
 
@@ -37,6 +46,8 @@ REQUEST_HEADER_SIZE: Final = 8
 FRAME_AND_CORRELATION_ID: Final = struct.Struct(">ii")
 VERSION: Final = struct.Struct(">h")
 CORRELATION_ID: Final = struct.Struct(">i")
+API_VERSIONS: Final = 18
+"""Its responses have the old header in each version: who asks may not know a later one."""
 
 M = TypeVar("M")
 
@@ -54,7 +65,10 @@ class _RequestEncoders(dict[tuple[type[Request], int], tuple[int, bool, Encode]]
 
     def __missing__(self, key: tuple[type[Request], int]) -> tuple[int, bool, Encode]:
         row = _row(*key)
-        self[key] = encoding = DECLARED[key[0]].key, row.has_client_id, ENCODERS[row.request]
+        encode = ENCODERS[row.request]
+        if row.is_flexible:
+            encode = _behind_tags(FLEXIBLE_ENCODERS[row.request])
+        self[key] = encoding = DECLARED[key[0]].key, row.has_client_id, encode
         return encoding
 
 
@@ -62,7 +76,10 @@ class _ResponseDecoders(dict[tuple[type[Request], int], Decode]):
     """(request class, version) → the decoder of the response."""
 
     def __missing__(self, key: tuple[type[Request], int]) -> Decode:
-        self[key] = decode = DECODERS[_row(*key).response]
+        row = _row(*key)
+        assert not row.is_flexible or DECLARED[key[0]].key == API_VERSIONS, "its header has tags"
+        decoders = FLEXIBLE_DECODERS if row.is_flexible else DECODERS
+        self[key] = decode = decoders[row.response]
         return decode
 
 
@@ -70,8 +87,20 @@ class _ResponseEncoders(dict[tuple[type, int], Encode]):
     """(response class, version) → the encoder of its layout."""
 
     def __missing__(self, key: tuple[type, int]) -> Encode:
-        self[key] = encode = ENCODERS[_row(*key).response]
+        row = _row(*key)
+        encoders = FLEXIBLE_ENCODERS if row.is_flexible else ENCODERS
+        self[key] = encode = encoders[row.response]
         return encode
+
+
+def _behind_tags(encode: Encode) -> Encode:
+    """The body of a request behind the tagged fields of its header, of which there are none."""
+
+    def encode_both(message: Any, pieces: list[Buffer]) -> None:
+        pieces.append(b"\0")
+        encode(message, pieces)
+
+    return encode_both
 
 
 _request_encoders: Final = _RequestEncoders()

@@ -40,6 +40,7 @@ from kafka08.protocol.layout import (
     Layout,
     Record,
     String,
+    flexible,
     layout_of,
     strict,
 )
@@ -79,17 +80,28 @@ DECODERS: Final = Decoders()
 STRICT_DECODERS: Final = Decoders("strict", strict)
 
 
+FLEXIBLE_DECODERS: Final = Decoders("flexible", flexible)
+
+
 class Encoders(dict[type, Encode]):
     """Message class or wire form → its encoder `(message, pieces)`, made at first use: it appends
-    the pieces of a message to a list."""
+    the pieces of a message to a list. `note` and `read` as for Decoders."""
+
+    def __init__(self, note: str = "", read: Callable[[Record], Record] = lambda one: one) -> None:
+        super().__init__()
+        self._note = note
+        self._read = read
 
     def __missing__(self, cls: type) -> Encode:
-        function: Encode = _EncoderSource(layout_of(cls)).compile("encode")
+        layout = self._read(layout_of(cls))
+        function: Encode = _EncoderSource(layout).compile("encode", self._note)
         self[cls] = function
         return function
 
 
 ENCODERS: Final = Encoders()
+FLEXIBLE_ENCODERS: Final = Encoders("flexible", flexible)
+VARINT_BYTES_MAX: Final = 5
 
 
 def field_at(error: BaseException) -> str:
@@ -114,6 +126,39 @@ def wrong_count(items: int, left: int) -> struct.error:
 
 def too_many(items_max: int) -> struct.error:
     return struct.error(f"more than {items_max} items")
+
+
+def read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned number, and the position behind it."""
+    value = 0
+    for place, byte in enumerate(view[position : position + VARINT_BYTES_MAX]):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, position + place + 1
+    raise struct.error(f"no number at byte {position} of {len(view)}")
+
+
+def varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def skip_tags(view: memoryview, position: int) -> int:
+    """The position behind the tagged fields of a record."""
+    count, position = read_varint(view, position)
+    if 2 * count > len(view) - position:
+        raise wrong_count(count, len(view) - position)
+    for _ in range(count):
+        _, position = read_varint(view, position)
+        size, position = read_varint(view, position)
+        if size > len(view) - position:
+            raise wrong_length(size, len(view) - position)
+        position += size
+    return position
 
 
 def wrong_flag(value: object) -> struct.error:
@@ -147,6 +192,9 @@ class _Source:
                 "wrong_flag",
                 "too_long",
                 "as_bytes",
+                "read_varint",
+                "skip_tags",
+                "varint",
             )
         }
         self.lines: list[str] = []
@@ -229,10 +277,12 @@ class _DecoderSource(_Source):
                 return f"({self.read('b')} != 0)"
             case String():
                 text = 'str(view[position:end], "utf-8", "replace")'
-                return self.sized("h", text, layout.nullable, layout.null)
+                code = "" if layout.compact else "h"
+                return self.sized(code, text, layout.nullable, layout.null)
             case Bytes():
                 nullable = layout.nullable or layout.null is not None
-                return self.sized("i", "view[position:end]", nullable, layout.null)
+                code = "" if layout.compact else "i"
+                return self.sized(code, "view[position:end]", nullable, layout.null)
             case Array():
                 return self.array(layout)
             case Record():
@@ -245,8 +295,7 @@ class _DecoderSource(_Source):
         return value
 
     def sized(self, code: str, taken: str, nullable: bool, null: str | bytes | None = None) -> str:
-        length, value = self.read(code, "_size"), self.new()
-        self.flush()
+        length, value = self.count(code, "_size"), self.new()
         if nullable:
             self.emit(f"if {length} < 0: {value} = {self.null(null)}")
             self.emit("else:")
@@ -261,10 +310,21 @@ class _DecoderSource(_Source):
             self.indent -= 1
         return value
 
+    def count(self, code: str, role: str) -> str:
+        """Read a length or a count now; without `code` a compact one."""
+        if code:
+            variable = self.read(code, role)
+            self.flush()
+            return variable
+        self.flush()
+        variable = self.new(role)
+        self.emit(f"{variable}, position = read_varint(view, position)")
+        self.emit(f"{variable} -= 1")
+        return variable
+
     def array(self, layout: Array) -> str:
         item = layout.item
-        items, values = self.read("i", "_count"), self.new()
-        self.flush()
+        items, values = self.count("" if layout.compact else "i", "_count"), self.new()
         if layout.nullable:
             self.emit(f"if {items} < 0: {values} = None")
             self.emit("else:")
@@ -299,6 +359,9 @@ class _DecoderSource(_Source):
             value = self.value(field)
             arguments.append(value if place < layout.positional else f"{name}={value}")
             self.path.pop()
+        if layout.tagged:
+            self.flush()
+            self.emit("position = skip_tags(view, position)")
         if layout.make is None:
             maker = self.constant(layout.cls.__name__, layout.cls)
         else:
@@ -359,10 +422,11 @@ class _EncoderSource(_Source):
             case Boolean():
                 self.write("b", f"1 if {value} else 0")
             case String():
-                self.sized("h", value, "{}.encode()", layout.nullable, layout.null)
+                code = "" if layout.compact else "h"
+                self.sized(code, value, "{}.encode()", layout.nullable, layout.null)
             case Bytes():
                 taken = "{0} if type({0}) is bytes else as_bytes({0})"
-                self.sized("i", value, taken, layout.nullable)
+                self.sized("" if layout.compact else "i", value, taken, layout.nullable)
             case Array():
                 self.array(layout, value)
             case Record():
@@ -378,6 +442,17 @@ class _EncoderSource(_Source):
             self.path.append(name)
             self.value(field, f"{value}.{name}")
             self.path.pop()
+        if layout.tagged:
+            self.flush()
+            self.pieces.append((r'b"\0"', ".".join(self.path)))
+
+    def put_count(self, code: str, count: str) -> None:
+        """Write a length or a count; without `code` a compact one."""
+        if code:
+            self.write(code, count)
+        else:
+            self.flush()
+            self.pieces.append((f"varint({count} + 1)", ".".join(self.path)))
 
     def sized(
         self, code: str, value: str, taken: str, nullable: bool, null: str | None = None
@@ -386,9 +461,9 @@ class _EncoderSource(_Source):
         present = f" if {value} is not {self.null(null)} else "
         self.emit(f"{data} = ({taken.format(value)})" + f'{present}b""' * nullable)
         self.emit(f"{length} = len({data})" + f"{present}-1" * nullable)
-        if code == "h":
+        if code != "i":
             self.emit(f"if {length} > {STRING_BYTES_MAX}: raise too_long({length})")
-        self.write(code, length)
+        self.put_count(code, length)
         self.flush()
         self.pieces.append((data, ".".join(self.path)))
 
@@ -401,7 +476,7 @@ class _EncoderSource(_Source):
             self.emit(f"if {values} is None: {values} = ()")
         else:
             self.emit(f"{items} = len({values})")
-        self.write("i", items)
+        self.put_count("" if layout.compact else "i", items)
         if isinstance(item, Integer) and not layout.nullable:
             self.write(f"{{{items}}}{item.code}", f"*{values}")
             return

@@ -9,6 +9,10 @@
                        `form` declares them: `cls` itself or a wire form of it, whose `make` and
                        `show` they are (kafka08.protocol.types.WireForm)
 
+In a flexible version (`flexible`) strings, bytes and arrays are `compact`: their length or count
+plus one is an unsigned varint, 0 for null; and a record is `tagged`: further fields may follow it,
+each with a number, of which none is known here.
+
 `size_min` is the minimum size of a value: a count is rejected if `count * size_min` exceeds the
 remaining bytes, before anything is allocated for its items.
 """
@@ -47,6 +51,7 @@ class String:
     null: str | None = None
     """The object that represents null, if null is allowed."""
     size_min: int = 2
+    compact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Bytes:
     null: bytes | None = None
     """The object that represents null, if null is allowed; it is decoded, but never encoded."""
     size_min: int = 4
+    compact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class Array:
     item: Layout
     nullable: bool = False
     size_min: int = 4
+    compact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,7 @@ class Record:
     fields: tuple[tuple[str, Layout], ...]
     make: Callable[..., Any] | None = None
     show: Callable[[Any], Any] | None = None
+    tagged: bool = False
 
     @property
     def positional(self) -> int:
@@ -86,7 +94,7 @@ class Record:
 
     @property
     def size_min(self) -> int:
-        return sum(layout.size_min for _, layout in self.fields)
+        return sum(layout.size_min for _, layout in self.fields) + self.tagged
 
 
 Layout: TypeAlias = Integer | Flag | Boolean | String | Bytes | Array | Record
@@ -135,6 +143,25 @@ def strict(layout: Record) -> Record:
     null, and any flag other than 0 is true."""
     fields = tuple((name, _strict(field)) for name, field in layout.fields)
     return dataclasses.replace(layout, fields=fields)
+
+
+def flexible(layout: Record) -> Record:
+    """The layout as flexible versions have it, which came with 2.4."""
+    fields = tuple((name, _flexible(field)) for name, field in layout.fields)
+    return dataclasses.replace(layout, fields=fields, tagged=True)
+
+
+def _flexible(layout: Layout) -> Layout:
+    match layout:
+        case String() | Bytes():
+            return dataclasses.replace(layout, compact=True, size_min=1)
+        case Array():
+            item = _flexible(layout.item)
+            return dataclasses.replace(layout, item=item, compact=True, size_min=1)
+        case Record():
+            return flexible(layout)
+        case _:
+            return layout
 
 
 def form_of(cls: type) -> bytes:

@@ -7,14 +7,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafka08 import __version__
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.network.session import Session
 from kafka08.protocol import codec
-from kafka08.protocol.api_versions import ApiVersionRange, ApiVersionsResponse
+from kafka08.protocol.api_versions import (
+    ApiVersionRange,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest
 from kafka08.protocol.frame import SIZE
+from kafka08.protocol.list_groups import ListGroupsResponse
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.types import Response
 from tests.producer.tcp_cluster import TcpCluster
@@ -106,3 +112,22 @@ def test_a_broker_that_closes_on_offsets_is_asked_without_it() -> None:
     assert "does its listener want a login" in str(refusal)
     session.end()
     assert keys_of(session.begin()) == asked[1:]
+
+
+@pytest.mark.parametrize("highest", [0, 2, 3, 5])
+def test_a_later_broker_is_told_who_asks(highest: int) -> None:
+    """One that lists ApiVersions 3. An older one would refuse it, and is not asked again."""
+    session = Session("me", asks_versions=True)
+    assert session.begin()
+    ranges = [ApiVersionRange(3, 0, 7), ApiVersionRange(18, 0, highest)]
+    listed = ApiVersionsResponse(0, ranges)
+    assert session.advance(codec.encode_response(listed, 0)[SIZE.size :]) == b""
+    named = session.advance(codec.encode_response(ListGroupsResponse(0, []), 1)[SIZE.size :])
+    assert session.is_opening is (highest >= 3)
+    if highest >= 3:
+        request = ApiVersionsRequest("kafka08", __version__, version=3)
+        assert named == codec.encode_request(request, 2, "me")
+        listed.apis.append(ApiVersionRange(60, 0, 1))
+        assert session.advance(codec.encode_response(listed, 2, 3)[SIZE.size :]) == b""
+        assert not session.is_opening
+    assert session.versions.highest(MetadataRequest, 0, 9) == 7
