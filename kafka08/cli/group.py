@@ -28,10 +28,12 @@ from kafka08.cli.options import (
     cluster_options,
     cluster_places,
     cluster_security,
+    dry_run_option,
     example,
     json_option,
+    prefers_bootstrap,
 )
-from kafka08.cli.table import as_objects, show_table
+from kafka08.cli.table import as_objects, show_json, show_table
 
 if TYPE_CHECKING:
     from kafka08.groups import GroupReader
@@ -192,6 +194,35 @@ def reset(
         else:
             plan = of_group.plan_reset(*parse_target(target), topics)
         carry_out(of_group, plan, store, as_json, execute=execute, as_csv=as_csv)
+
+
+@group.command(epilog=example("kafka08 group delete readers --bootstrap localhost:9092"))
+@click.argument("name", metavar="GROUP")
+@dry_run_option
+@json_option("One JSON object.")
+@cluster_options
+def delete(
+    name: str, dry_run: bool, as_json: bool, bootstrap: str | None, zookeeper: str | None
+) -> None:
+    """Delete GROUP, which has a coordinator and no members, with its offsets in Kafka. It needs
+    --bootstrap, and brokers of Kafka 1.1 or later."""
+    from kafka08.admin import BrokerAdmin
+    from kafka08.client import parse_bootstrap
+    from kafka08.errors import AdminError
+
+    if not prefers_bootstrap():
+        raise click.UsageError("Groups are deleted by brokers: give --bootstrap alone.")
+    assert bootstrap is not None, "prefers_bootstrap"
+    kinds = {finding.kind for finding in read_group(name, "coordinator").findings()}
+    if dry_run and "no-members" not in kinds:
+        raise AdminError(f"Group {name} has members: stop them first")
+    if not dry_run:
+        with BrokerAdmin(parse_bootstrap(bootstrap), security=cluster_security()) as admin:
+            admin.delete_group(name)
+    if as_json:
+        show_json({"group": name, "deleted": not dry_run})
+    else:
+        show(f"{'Would delete' if dry_run else 'Deleted'} group {name}.")
 
 
 def open_reader() -> GroupReader:

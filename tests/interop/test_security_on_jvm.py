@@ -158,7 +158,9 @@ def test_stores_of_keytool_are_read(secured: Secured) -> None:
     assert Counter(there_and_back(secured.keys("MTLS", **stores))) == Counter(SENT)
 
 
-def test_the_commands_take_a_file_of_keys(secured: Secured, tmp_path: Path) -> None:
+def test_the_commands_take_a_file_of_keys(
+    secured: Secured, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """With the keys of Kafka's tools, and others for other clients. All that works by --bootstrap
     alone."""
     keys = secured.keys("SASL_SSL", **login_keys("SCRAM-SHA-256"))
@@ -201,6 +203,11 @@ def test_the_commands_take_a_file_of_keys(secured: Secured, tmp_path: Path) -> N
     lag = json.loads(kafka08("offsets", "get", group, "--topic", topic, "--json"))
     assert sum(row["lag"] for row in lag) == 3
     kafka08("topic", "delete", topic)
+    if "0.10.2.2" not in request.node.name:
+        assert kafka08("group", "delete", group, "--dry-run") == f"Would delete group {group}.\n"
+        assert group in kafka08("group", "list")
+        kafka08("group", "delete", group)
+        assert group not in kafka08("group", "list")
 
 
 def test_a_scan_reads_with_the_same_keys(secured: Secured) -> None:
