@@ -26,7 +26,6 @@ from functools import partial
 from typing import Final, Protocol
 
 from kafka08.broker.appends.appender import Appender
-from kafka08.broker.purgatory.delayed_produce import AppendResult
 from kafka08.broker.replication.committed_log import committed_parts
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.settings.config import BrokerConfig
@@ -47,7 +46,9 @@ from kafka08.errors import (
     KafkaError,
     NotCoordinatorForConsumer,
     OffsetsLoadInProgress,
+    ProtocolError,
     StorageError,
+    UnknownError,
 )
 from kafka08.hashing import transaction_partition
 from kafka08.kernel import CorruptMessage
@@ -274,16 +275,22 @@ class TransactionCoordinator:
         if ids is None or not self._is_current(led):
             return
 
-        def appended(result: AppendResult) -> None:
-            self._perform(led, ids.appended(append, result.error_code, self._runtime.time_ms()))
+        def ended(code: int) -> None:
+            self._perform(led, ids.appended(append, code, self._runtime.time_ms()))
 
+        try:
+            record = append.key, append.value
+        except ProtocolError as error:
+            logger.warning("transactional id %.100r: %s", append.transactional_id, error)
+            ended(UnknownError.code)
+            return
         self._appender.append_internal(
             led.topic_partition,
-            [(append.key, append.value)],
+            [record],
             codec=0,
             required_acks=-1,
             timeout_ms=append.wait_ms,
-            done=appended,
+            done=lambda result: ended(result.error_code),
         )
 
     def _marked(

@@ -40,7 +40,6 @@ from kafka08.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeaderForPartition,
-    ProtocolError,
     RequestTimedOut,
     UnknownError,
     UnknownTopicOrPartition,
@@ -96,7 +95,8 @@ class Respond:
 @dataclass(frozen=True, slots=True)
 class Append:
     """`reply` None: no client waits. `then`: the code for the client once it is acknowledged.
-    `tries`: of the same record before."""
+    `tries`: of the same record before. ProtocolError for a key or a value that is too long, whose
+    append is refused with -1."""
 
     transactional_id: str
     change: Change
@@ -250,13 +250,7 @@ class TransactionalIds:
         if not isinstance(change, Change):
             return [Respond(reply, Outcome(change))]
         assert change.record is not None
-        append = Append(transactional_id, change, change.record.timeout_ms, reply, then)
-        try:
-            append.key, append.value  # noqa: B018 - raises for what does not fit a record
-        except ProtocolError as error:
-            logger.warning("transactional id %r: %s", transactional_id, error)
-            return self.appended(append, UnknownError.code, 0)
-        return [append]
+        return [Append(transactional_id, change, change.record.timeout_ms, reply, then)]
 
     # Time
 

@@ -103,6 +103,14 @@ def test_the_coordinator_is_found(coordinator: Coordinator) -> None:
     assert 1 == coordinator.store.created_partitions(TRANSACTIONS_TOPIC)
 
 
+def test_an_id_that_no_record_can_have(coordinator: Coordinator) -> None:
+    """-1: its bytes that are no UTF-8 were read as three each. Nothing is kept of it."""
+    request = InitProducerIdRequest("t" * 32_766 + "?", 60_000)
+    coordinator.client.send(encode_request(request, 1, "test").replace(b"?", b"\xff"))
+    assert -1 == answer(coordinator, request).error_code
+    assert (0, 1, 0) == coordinator.init()
+
+
 def test_another_coordinator(coordinator: Coordinator) -> None:
     """16, until this broker leads again; then it knows the ids and their transactions."""
     coordinator.init()

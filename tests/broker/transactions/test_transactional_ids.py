@@ -93,8 +93,12 @@ class Coordinator:
         if append.delay_ms:
             self.refuses = 0  # by then the log takes it
             code = 0
+        try:
+            record = append.key, append.value
+        except ProtocolError:
+            code = -1
         if not code:
-            self.log.append((append.key, append.value))
+            self.log.append(record)
         self.run(self.ids.appended(append, code, self.now_ms))
 
     def _send(self, sent: SendMarkers) -> None:
