@@ -17,8 +17,17 @@ from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.printing import Printing
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.config import INT_MAX, LONG_MAX
-from kafka08.errors import ConfigError, InvalidMessage, KafkaError, WokenUp
+from kafka08.errors import (
+    ClientError,
+    ConfigError,
+    InvalidMessage,
+    KafkaError,
+    NoBrokerSaysVersions,
+    ProtocolError,
+    WokenUp,
+)
 from kafka08.listing import counted
+from kafka08.protocol.version_ranges import OF_0_8
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -30,6 +39,7 @@ IDLE_KEY = "consumer.timeout.ms"
 """This command's own key: the KafkaConsumer has no such timeout."""
 CLIENT_ID: Final = "kafka08-consume"
 """The client.id, if none is configured. Member ids begin with it."""
+PATIENCE_MS: Final = 2000
 LEAVE_S: Final = 5.0
 """How long the last commit may take, and then leaving the group."""
 
@@ -51,6 +61,8 @@ def consume_group(
     if from_beginning:
         options["auto.offset.reset"] = "earliest"
     config, idle_limit_ms = read_consumer_config(options)
+    with printing.stopping.waiting():
+        refuse_0_8(config)
     with leaving_soon(KafkaConsumer(config)) as consumer:
         printer = PollingPrinter(
             consumer, output_descriptor(), printing, idle_limit_ms=idle_limit_ms
@@ -62,6 +74,33 @@ def consume_group(
             say(f"Consumed {counted(printer.count, 'message')}")
         if config.enable_auto_commit and consumer.assignment():
             commit_printed(consumer)
+
+
+def refuse_0_8(config: KafkaConsumerConfig) -> None:
+    """NoBrokerSaysVersions at once for a broker of 0.8: the consumer would try for 30 s. Brokers
+    that do not respond are the consumer's matter."""
+    from kafka08.network.connection import Connection
+
+    for host, port in config.bootstrap:
+        connection = Connection(
+            host,
+            port,
+            timeout_ms=PATIENCE_MS,
+            connect_timeout_ms=PATIENCE_MS,
+            negotiates=True,
+            accepts_0_8=True,
+            security=config.security,
+        )
+        with connection:
+            try:
+                connection.open()
+            except (ClientError, ProtocolError):
+                continue
+            if connection.versions is OF_0_8:
+                raise NoBrokerSaysVersions(
+                    f"{host}:{port} is a broker of 0.8, which coordinates no groups"
+                )
+            return
 
 
 def commit_printed(consumer: KafkaConsumer) -> None:

@@ -11,7 +11,13 @@ from kafka08.cli.message_output import MessageOutput
 from kafka08.cli.printing import Printing
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.consumer.fetching.batch import BatchLimits
-from kafka08.errors import ConsumerTimeout, InvalidMessage
+from kafka08.errors import (
+    ConsumerRebalanceFailed,
+    ConsumerTimeout,
+    InvalidMessage,
+    SessionLost,
+    ZooKeeperUnreachable,
+)
 
 if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConnector, KafkaStream, MessageBatch
@@ -92,6 +98,11 @@ class Printer:
                 if 0 <= self._idle_limit_ms <= silent_ms:
                     return
                 self._output.check_reader()
+            except ConsumerRebalanceFailed as error:
+                limit.give_back(most)
+                # The stream says it once. The member keeps trying while ZooKeeper is away.
+                if not isinstance(error.__cause__, SessionLost | ZooKeeperUnreachable):
+                    raise
             except InvalidMessage as error:
                 limit.give_back(most)
                 skipping.retry_or_skip(error, stream.skip_damaged)

@@ -6,12 +6,19 @@ from __future__ import annotations
 import base64
 import json
 import signal
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kafka08.cli.printer import Printer
+from kafka08.cli.printing import Printing
+from kafka08.errors import ConsumerRebalanceFailed, SessionLost, ZooKeeperError
 from kafka08.zk import paths
 from tests.cli.conftest import Commands, Inspector
 from tests.waiting import until
@@ -269,6 +276,39 @@ def test_a_member_that_cannot_rebalance_does_not_wait_for_others(
     assert "Waiting" not in done.err
 
 
+class Interrupted:
+    """A stream of a member that loses ZooKeeper, then has a message; or that cannot rebalance."""
+
+    def __init__(self, cause: Exception) -> None:
+        self._error = ConsumerRebalanceFailed("it keeps trying")
+        self._error.__cause__ = cause
+        self._is_said = False
+
+    def batches(self, _: int, __: int) -> Iterator[list[bytes]]:
+        if not self._is_said:
+            self._is_said = True
+            raise self._error
+        yield [b"m"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "printed"), [(SessionLost("away"), 1), (ZooKeeperError("a bad znode"), 0)]
+)
+def test_a_member_without_zookeeper_keeps_trying(
+    tmp_path: Path, cause: Exception, printed: int
+) -> None:
+    """As its warning says. (The command ended after 13 seconds of an outage.)"""
+    connector: Any = SimpleNamespace(config=SimpleNamespace(auto_commit_enable=False))
+    streams: Any = [Interrupted(cause)]
+    stopping: Any = threading.Event()
+    with (tmp_path / "out").open("wb") as output:
+        printing = Printing(lambda _: b"m\n", 1, False, stopping)
+        printer = Printer(output.fileno(), printing, idle_limit_ms=-1)
+        printer.run(connector, streams)
+    assert printed == printer.count
+    assert (printer.failure is None) == bool(printed)
+
+
 def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
     """With a pattern that matches no topic the command says that it waits for a topic."""
     assert "no topic matches" in kafka08("consume", "--whitelist", "none-.*", *QUIET).err
@@ -300,6 +340,18 @@ def test_misuse_is_2(kafka08: Commands, arguments: tuple[str, ...], said: str) -
     assert 2 == done.code
     assert said in done.err
     assert b"" == done.out
+
+
+def test_brokers_of_0_8_without_zookeeper_are_refused_at_once(kafka08: Commands) -> None:
+    """With what to do, and without a warning for each try: it took 30 seconds."""
+    del kafka08.environ["KAFKA08_ZOOKEEPER"]
+    began = time.monotonic()
+    bootstrap = kafka08.environ["KAFKA08_BOOTSTRAP"]
+    done = kafka08("consume", "t", "--group", "g", "--bootstrap", bootstrap, code=1)
+    assert time.monotonic() < began + 20
+    assert "is a broker of 0.8, which coordinates no groups" in done.err
+    assert "give --zookeeper instead of --bootstrap" in done.err
+    assert "WARNING" not in done.err
 
 
 def test_a_zookeeper_that_is_not_there_is_explained(kafka08: Commands) -> None:
