@@ -7,6 +7,7 @@ only if their hashes are. Names are hashed when they first occur, and as numbers
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -22,6 +23,8 @@ TIME_LETTERS: Final = 12
 """The length of the time at the beginning of a line."""
 FOLDED: Final = 4
 """A line that is one of so many before it is not repeated."""
+REPEATED: Final = re.compile(r"(.)\1{20,}")
+"""Long names in a run repeat one letter: a line has it once."""
 _step = struct.Struct("<BdII").pack
 _message = struct.Struct("<BdIII").pack
 
@@ -79,6 +82,7 @@ class Trace:
 
     def event(self, now: float, text: str) -> None:
         """A fault, or an event of a process."""
+        text = REPEATED.sub(r"\1...", text)
         line = f"{now:10.4f}  {text}"
         self._pending += bytes([TEXT]) + line.encode()
         self.lines.append(line)

@@ -147,3 +147,10 @@ def test_repeated_lines_of_a_story_are_folded() -> None:
     ]
     apart = [lines[0], *(f"{time:10.4f}  {time}" for time in range(5)), lines[0]]
     assert folded(apart) == apart
+
+
+def test_a_line_of_a_story_has_a_long_name_once() -> None:
+    """Names as long as a broker takes would hide what happened."""
+    trace = Trace()
+    trace.event(1.0, f"topic {'s' * 249} is gone")
+    assert [*trace.lines] == ["    1.0000  topic s... is gone"]
