@@ -101,6 +101,14 @@ def test_a_name_or_a_stray_file_refuses_one_partition(
         assert code == answered.error_code
 
 
+def test_refused_partitions_are_answered_in_their_order(tmp_path: Path) -> None:
+    """Their order was that of a set, so one seed made two runs of a simulated cluster."""
+    world = World(tmp_path)
+    names = [letter * 255 for letter in "hgfedcba"]
+    response = world.client.call(lead_request(*names))
+    assert [one.topic for one in response.partitions] == names
+
+
 def test_the_partition_is_accepted_once_the_cause_is_gone(tmp_path: Path) -> None:
     """The same state is applied then: its leader epoch was not adopted."""
     world = World(tmp_path)

@@ -253,7 +253,7 @@ class ReplicaManager:
             if self._may_have_log(state, errors)
         ]
         refused = self._ensure_logs(legal)
-        errors |= dict.fromkeys(refused, UnknownError.code)
+        errors |= refused
         accepted = [
             (self._partitions[tp], state)
             for states in self._turns(legal)
@@ -311,11 +311,11 @@ class ReplicaManager:
         self.controller_epoch = controller_epoch
         return False
 
-    def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> set[TopicPartition]:
+    def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> dict[TopicPartition, int]:
         """Ensure that every accepted state has a partition with a log. Returns those for which the
         system refuses a file: they keep their former epochs, so that a later request is accepted.
         Switches."""
-        refused: set[TopicPartition] = set()
+        refused: dict[TopicPartition, int] = {}
         wanted = [
             partition
             for turn in self._turns(states)
@@ -338,7 +338,7 @@ class ReplicaManager:
                     topic_partition,
                     error,
                 )
-                refused.add(topic_partition)
+                refused[topic_partition] = UnknownError.code
                 continue
             if created.log_end_offset and topic_partition not in self._checkpoints.loaded:
                 logger.warning(
