@@ -198,7 +198,12 @@ def describe(
         show(line)
     warn_of_dead_leaders(select(topics, **filters, live_brokers=live), live)
     if not lines and any(filters.values()):
-        what = "partition is selected" if by_partition else "topic has overrides"
+        faults = {
+            "under-replicated": under_replicated_partitions,
+            "unavailable": unavailable_partitions,
+        }
+        asked = " or ".join(fault for fault, is_asked in faults.items() if is_asked)
+        what = f"partition is {asked}" if asked else "topic has overrides"
         say(f"No {what} among {counted(len(topics), 'topic')}.")
     exit_if_silent(silent)
 

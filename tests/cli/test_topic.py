@@ -84,7 +84,7 @@ def test_filters_show_faulty_partitions_alone(kafka08: Commands, lifeless: Clust
     lifeless.update_leader_and_isr({TopicPartition("t", 0): states[2]})
     clean = kafka08.refused(*describe, weak)
     assert (1, b"") == clean[:2], "a registered broker does not respond"
-    assert clean.err.startswith("No partition is selected among 1 topic.\nUnknown: ")
+    assert clean.err.startswith("No partition is under-replicated among 1 topic.\nUnknown: ")
 
 
 def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> None:
