@@ -1,8 +1,8 @@
-"""How costs of clients grow with threads, partitions, topics: dimension × sizes → cost, exponent.
+"""How costs grow with threads, partitions, topics, groups: dimension × sizes → cost, exponent.
 
 The exponent is that of the cost as a function of the size: 0 where it stays the same, 1 where it
-grows like the size. Costs are CPU time of the client, on one broker of ours; those of a new topic
-are the time that the first record waits.
+grows like the size. Costs are CPU time of the client, or of the broker (growth_servers.py), on one
+broker of ours; those of a new topic are the time that the first record waits.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from benchmarks import scratch
+from benchmarks import growth_servers, scratch
+from benchmarks.growth_place import PARTITIONS, SMALL, Dimension, Place, topic_of
 from benchmarks.subjects import await_leaders
 from kafka08.admin import AdminClient
 from kafka08.consumer import KafkaConsumer
@@ -37,15 +37,11 @@ SETTLE_S: Final = 1.0
 LEADERS_S: Final = 300
 
 
-def topic_of(partitions: int) -> str:
-    return f"growth-{partitions}"
-
-
-def waiting_threads(servers: str, threads: int) -> float:
+def waiting_threads(place: Place, threads: int) -> float:
     """Microseconds a message of 1,000 bytes, with as little memory that threads wait for it."""
     messages = 20_000
     topic = topic_of(SMALL)
-    with KafkaProducer(bootstrap_servers=servers, buffer_memory=1 << 20) as producer:
+    with KafkaProducer(bootstrap_servers=place.bootstrap, buffer_memory=1 << 20) as producer:
         producer.partitions_for(topic)
         record = ProducerRecord(topic, bytes(1000))
 
@@ -63,11 +59,11 @@ def waiting_threads(servers: str, threads: int) -> float:
         return (time.process_time() - began) / messages * 1e6
 
 
-def one_active_partition(servers: str, partitions: int) -> float:
+def one_active_partition(place: Place, partitions: int) -> float:
     """Microseconds for a record and its response, in a producer that knows so many partitions."""
     records = 300
     topic = topic_of(partitions)
-    with KafkaProducer(bootstrap_servers=servers) as producer:
+    with KafkaProducer(bootstrap_servers=place.bootstrap) as producer:
         record = ProducerRecord(topic, b"x", partition=partitions // 2)
         producer.send(record).result()
         began = time.process_time()
@@ -76,11 +72,11 @@ def one_active_partition(servers: str, partitions: int) -> float:
         return (time.process_time() - began) / records * 1e6
 
 
-def all_partitions_active(servers: str, partitions: int) -> float:
+def all_partitions_active(place: Place, partitions: int) -> float:
     """Microseconds a record, each to another partition."""
     rounds = max(1, 2000 // partitions)
     topic = topic_of(partitions)
-    with KafkaProducer(bootstrap_servers=servers, buffer_memory=1 << 28) as producer:
+    with KafkaProducer(bootstrap_servers=place.bootstrap, buffer_memory=1 << 28) as producer:
         producer.partitions_for(topic)
         began = time.process_time()
         for _ in range(rounds):
@@ -90,13 +86,13 @@ def all_partitions_active(servers: str, partitions: int) -> float:
         return (time.process_time() - began) / rounds / partitions * 1e6
 
 
-def new_topics(servers: str, topics: int) -> float:
+def new_topics(place: Place, topics: int) -> float:
     """Milliseconds that the first record to each of so many topics waits. They exist."""
     records = [ProducerRecord(f"growth-topic-{number}", b"x") for number in range(topics)]
-    with KafkaProducer(bootstrap_servers=servers) as maker:
+    with KafkaProducer(bootstrap_servers=place.bootstrap) as maker:
         for record in records:
             maker.partitions_for(record.topic)
-    with KafkaProducer(bootstrap_servers=servers) as producer:
+    with KafkaProducer(bootstrap_servers=place.bootstrap) as producer:
         began = time.monotonic()
         for record in records:
             producer.send(record)
@@ -104,7 +100,7 @@ def new_topics(servers: str, topics: int) -> float:
     return waited / topics * 1e3
 
 
-def columns(servers: str, partitions: int, rows_each: int = ROWS_EACH) -> float:
+def columns(place: Place, partitions: int, rows_each: int = ROWS_EACH) -> float:
     """Microseconds a row of `send_columns`, with a column of partitions."""
     import pyarrow
 
@@ -112,7 +108,7 @@ def columns(servers: str, partitions: int, rows_each: int = ROWS_EACH) -> float:
     numbers = [n * 7919 % partitions for n in range(count)]
     rows = pyarrow.record_batch({"value": [b"x" * 10] * count, "partition": numbers})
     calls = max(1, ROWS // count)
-    with KafkaProducer(bootstrap_servers=servers, buffer_memory=1 << 28) as producer:
+    with KafkaProducer(bootstrap_servers=place.bootstrap, buffer_memory=1 << 28) as producer:
         producer.partitions_for(topic_of(partitions))
         began = time.thread_time()
         for _ in range(calls):
@@ -122,11 +118,11 @@ def columns(servers: str, partitions: int, rows_each: int = ROWS_EACH) -> float:
     return spent / calls / count * 1e6
 
 
-def chosen_partition(servers: str, partitions: int) -> float:
+def chosen_partition(place: Place, partitions: int) -> float:
     """Microseconds for a record with a partition, in the caller of a producer with a serializer."""
     records = 5000
     with KafkaProducer(
-        bootstrap_servers=servers,
+        bootstrap_servers=place.bootstrap,
         value_serializer=lambda topic, value: value,
         buffer_memory=1 << 28,
     ) as producer:
@@ -140,10 +136,10 @@ def chosen_partition(servers: str, partitions: int) -> float:
     return spent / records * 1e6
 
 
-def consumer_of(servers: str, partitions: int) -> KafkaConsumer:
+def consumer_of(place: Place, partitions: int) -> KafkaConsumer:
     """A consumer that has read all partitions to their ends."""
     consumer = KafkaConsumer(
-        bootstrap_servers=servers, auto_offset_reset="latest", enable_auto_commit=False
+        bootstrap_servers=place.bootstrap, auto_offset_reset="latest", enable_auto_commit=False
     )
     topic = topic_of(partitions)
     consumer.assign([TopicPartition(topic, number) for number in range(partitions)])
@@ -153,22 +149,22 @@ def consumer_of(servers: str, partitions: int) -> KafkaConsumer:
     return consumer
 
 
-def idle_consumer(servers: str, partitions: int) -> float:
+def idle_consumer(place: Place, partitions: int) -> float:
     """Thousandths of a core that a consumer of so many idle partitions takes."""
-    with consumer_of(servers, partitions) as consumer:
+    with consumer_of(place, partitions) as consumer:
         began, cpu_began = time.monotonic(), time.process_time()
         while time.monotonic() < began + IDLE_S:
             consumer.poll(IDLE_S)
         return (time.process_time() - cpu_began) / (time.monotonic() - began) * 1e3
 
 
-def one_message(servers: str, partitions: int) -> float:
+def one_message(place: Place, partitions: int) -> float:
     """Milliseconds for one message in one of so many partitions, produced and consumed."""
     messages = 20
     topic = topic_of(partitions)
     with (
-        consumer_of(servers, partitions) as consumer,
-        KafkaProducer(bootstrap_servers=servers) as producer,
+        consumer_of(place, partitions) as consumer,
+        KafkaProducer(bootstrap_servers=place.bootstrap) as producer,
     ):
         producer.partitions_for(topic)
         began = time.process_time()
@@ -179,18 +175,6 @@ def one_message(servers: str, partitions: int) -> float:
         return (time.process_time() - began) / messages * 1e3
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """`cost(servers, size)` is in `unit`, see its docstring."""
-
-    name: str
-    unit: str
-    sizes: Sequence[int]
-    cost: Callable[[str, int], float]
-
-
-SMALL: Final = 50
-PARTITIONS: Final = (SMALL, 500, 5000)
 DIMENSIONS: Final = (
     Dimension("threads that wait for memory", "us", (1, 8, 64), waiting_threads),
     Dimension("partitions, one active", "us", PARTITIONS, one_active_partition),
@@ -200,6 +184,7 @@ DIMENSIONS: Final = (
     Dimension("partitions, one chosen", "us", PARTITIONS, chosen_partition),
     Dimension("idle partitions", "mcore", PARTITIONS, idle_consumer),
     Dimension("idle partitions, one message", "ms", PARTITIONS, one_message),
+    *growth_servers.DIMENSIONS,
 )
 
 
@@ -211,9 +196,9 @@ def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float:
 
 
 @contextmanager
-def broker(directory: Path, sizes: Collection[int]) -> Iterator[str]:
-    """The address of a broker with a topic of each number of partitions."""
-    keys = {"log.index.size.max.bytes": 4096}
+def broker(directory: Path, sizes: Collection[int]) -> Iterator[Place]:
+    """A broker with a topic of each number of partitions."""
+    keys = {"log.index.size.max.bytes": 4096, "message.max.bytes": 64 << 20}
     with (
         EmbeddedCluster(brokers=1, config=keys, data_dir=directory / "cluster") as cluster,
         AdminClient(cluster.zookeeper.connect_string) as admin,
@@ -223,12 +208,13 @@ def broker(directory: Path, sizes: Collection[int]) -> Iterator[str]:
             admin.await_leaders(topic_of(size), LEADERS_S * 1000)
             leader: Any = SimpleNamespace(name="ours", address=cluster.bootstrap)
             await_leaders(leader, topic_of(size), size, LEADERS_S)
-        yield cluster.bootstrap
+        pid = cluster.brokers[0].process.pid
+        yield Place(cluster.bootstrap, cluster.zookeeper.connect_string, pid)
 
 
-def measure(servers: str, one: Dimension, sizes: Sequence[int], rounds: int) -> list[float]:
+def measure(place: Place, one: Dimension, sizes: Sequence[int], rounds: int) -> list[float]:
     """The cost at each size, the median of so many."""
-    return [statistics.median(one.cost(servers, size) for _ in range(rounds)) for size in sizes]
+    return [statistics.median(one.cost(place, size) for _ in range(rounds)) for size in sizes]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -243,10 +229,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table: list[dict[str, Any]] = []
     topics = {SMALL}.union(*(one.sizes for one in chosen if one.sizes == PARTITIONS))
     topics = {size for size in topics if size <= options.largest}
-    with scratch.scratch(options) as directory, broker(directory, topics) as servers:
+    with scratch.scratch(options) as directory, broker(directory, topics) as place:
         for one in chosen:
             sizes = [size for size in one.sizes if size <= options.largest]
-            costs = measure(servers, one, sizes, options.rounds)
+            costs = measure(place, one, sizes, options.rounds)
             slope = exponent(sizes, costs)
             row = {"unit": one.unit, "sizes": sizes, "costs": costs, "exponent": slope}
             table.append({"dimension": one.name, **row})
