@@ -22,6 +22,7 @@ from tests.waiting import until
 
 PAGE = "p" * 32
 TOKEN = "t" * 32
+SETTINGS = {"page_token": PAGE, "interval_s": 1, "allows_changes": True}
 
 
 class Canned(Watch):
@@ -38,7 +39,7 @@ class Canned(Watch):
 
 
 def console(*views: ClusterView, guard: Guard | None = None) -> tuple[Live, Console]:
-    live = Live("localhost:2181", Canned(*views), THREADS, {"page_token": PAGE, "interval_s": 1})
+    live = Live("localhost:2181", Canned(*views), THREADS, SETTINGS)
     return live, Console(live, guard or Guard(PAGE))
 
 
@@ -199,11 +200,18 @@ def test_the_page_fits_a_phone_in_the_dark(chromium: Chromium) -> None:
     address = serve_http(app, "127.0.0.1", 0, "--listen")
     page = chromium.open(address)
     colours = set()
-    for place, shown in (("", "Broker 1"), ("topics", "under-replicated"), ("groups", "verdict")):
+    for place, shown in (
+        ("", "Broker 1"),
+        ("topics", "under-replicated"),
+        ("groups", "verdict"),
+        ("topic/t0", "Delete the topic"),
+        ("group/readers", "Set its offsets"),
+    ):
         for width, scheme in ((1200, "light"), (360, "dark")):
             page.emulate(width=width, scheme=scheme)
             page.send("Page.navigate", url=f"{address}/#/{place}")
             page.until_shown(shown)
+            page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
             colours.add((scheme, ground))
