@@ -85,6 +85,7 @@ CHANGING = {
     "topic delete",
     "partition elect",
     "transaction abort",
+    "group delete",
     "offsets set",
     "migrate start",
     "migrate finish",
