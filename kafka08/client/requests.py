@@ -45,6 +45,8 @@ from kafka08.protocol.offsets import (
 )
 from kafka08.protocol.produce import (
     MAGIC_1_VERSION,
+    MAGIC_2_VERSION,
+    TEXT_VERSION,
     ProducePartition,
     ProducePartitionResponse,
     ProduceRequest,
@@ -113,8 +115,11 @@ def fetch_results(response: FetchResponse) -> dict[TopicPartition, FetchPartitio
 
 
 def produce_version(versions: VersionRanges) -> tuple[int, int]:
-    """(version of Produce, magic of its messages) for a broker that serves `versions`: with
-    timestamps from 0.10.0 on, else those of 0.8."""
+    """(version of Produce, magic of its messages) for a broker that serves `versions`: record
+    batches from 0.11 on, with timestamps from 0.10.0 on, else those of 0.8. UnsupportedVersion."""
+    highest = versions.highest(ProduceRequest, 0, TEXT_VERSION)
+    if highest >= MAGIC_2_VERSION:
+        return highest, 2
     if versions.highest(ProduceRequest, 0, MAGIC_1_VERSION) == MAGIC_1_VERSION:
         return MAGIC_1_VERSION, 1
     return 0, 0

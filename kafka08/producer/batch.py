@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from kafka08 import kernel
 from kafka08.errors import KafkaError, UnsupportedForMessageFormat
-from kafka08.format.v2 import V2, packed, stamp
+from kafka08.format.v2 import V2, stamp
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, MAX_MAGIC, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.conversion import Converter
-from kafka08.protocol.record_batches import as_messages, compress
+from kafka08.protocol.record_batches import as_messages
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Lock
 from kafka08.runtime.threads import THREADS
@@ -223,14 +223,8 @@ class RecordBatch:
         """The set to send; the caller holds the lock."""
         if self.codec != compression.NONE and not self._is_packed:
             times = self._timestamps
-            if self.magic == RECORDS:
-                records = compress(self.codec, memoryview(data)[V2.head_bytes :])
-                self._data = packed(data, self.codec, records, kernel.crc32c)
-            else:
-                newest_ms = times if isinstance(times, int) else max(times)
-                self._data = message_set.pack(
-                    data, self.codec, self.count - 1, self.magic, newest_ms
-                )
+            newest_ms = times if isinstance(times, int) else max(times)
+            self._data = message_set.pack(data, self.codec, self.count - 1, self.magic, newest_ms)
             self._is_packed = True
             return self._data
         return data

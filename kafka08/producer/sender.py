@@ -56,8 +56,6 @@ from kafka08.protocol.init_producer_id import InitProducerIdRequest, InitProduce
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import (
     MAGIC_1_VERSION,
-    MAGIC_2_VERSION,
-    TEXT_VERSION,
     ZSTD_VERSION,
     ProduceRequest,
     ProduceResponse,
@@ -129,12 +127,12 @@ def produce_form(versions: VersionRanges) -> ProduceForm:
     """The form for a broker that serves `versions`."""
     takes_wrappers = not versions.serves_beyond(ProduceRequest, MAGIC_1_VERSION)
     try:
-        version = versions.highest(ProduceRequest, 0, TEXT_VERSION)
-        if version >= MAGIC_2_VERSION:
-            return ProduceForm(version, RECORDS, False, None, gives_ids(versions))
-        return ProduceForm(*produce_version(versions), takes_wrappers, None)
+        version, magic = produce_version(versions)
     except UnsupportedVersion as error:
         return ProduceForm(0, 0, takes_wrappers, error)
+    if magic == RECORDS:
+        return ProduceForm(version, magic, False, None, gives_ids(versions))
+    return ProduceForm(version, magic, takes_wrappers, None)
 
 
 def gives_ids(versions: VersionRanges) -> bool:

@@ -27,6 +27,7 @@ from kafka08.errors import (
     UnpacksTooLarge,
 )
 from kafka08.format import batch_at, codec_of
+from kafka08.format.v2 import V2, packed
 from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
     ENTRY_HEADER,
@@ -37,6 +38,7 @@ from kafka08.kernel.types import (
     MAX_NESTING,
     MIN_MESSAGE_BYTES,
     NO_TIMESTAMP,
+    RECORDS_MAGIC,
     TIMESTAMP_BYTES,
     TIMESTAMP_POSITION,
     Messages,
@@ -87,7 +89,11 @@ def pack(
     timestamp_ms: int = NO_TIMESTAMP,
     log_append_time: bool = False,
 ) -> bytearray:
-    """One wrapper around `entries`, a set whose last message has `last_offset` in the log."""
+    """One wrapper around `entries`, a set whose last message has `last_offset` in the log; of
+    magic 2 `entries`, a plain batch, with its records compressed."""
+    if magic == RECORDS_MAGIC:
+        records = compression.compress(codec, memoryview(entries)[V2.head_bytes :], magic)
+        return packed(entries, codec, records, kernel.crc32c)
     value = compression.compress(codec, entries, magic)
     return kernel.wrap(value, last_offset, codec, magic, timestamp_ms, log_append_time)
 

@@ -199,7 +199,7 @@ class SetQueue:
     def _next_count(self, magic: int) -> int:
         """How many rows the next set has."""
         ends = [_offsets(column) for column in (self._rows.keys, self._rows.values)]
-        empty_bytes = EMPTY_ENTRY_BYTES + magic * TIMESTAMP_BYTES
+        empty_bytes = EMPTY_ENTRY_BYTES + (TIMESTAMP_BYTES if magic else 0)
 
         def bytes_before(row: int) -> int:
             return empty_bytes * row + sum(offsets[row] for offsets in ends if offsets is not None)

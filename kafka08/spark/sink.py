@@ -1,8 +1,8 @@
 """The sink: sends rows as message sets to the leaders, at least once. Batch and streaming.
 
-Messages have timestamps where the leader takes them (Produce 2, from 0.10.0 on). It resends sets
-that were not acknowledged, and Spark reruns a failed task from its start. So messages may be
-duplicated, but after a successful write none is missing (acks -1, the default).
+Messages have timestamps where the leader takes them (from 0.10.0 on), and are record batches from
+0.11 on. It resends sets that were not acknowledged, and Spark reruns a failed task from its start.
+So messages may be duplicated, but after a successful write none is missing (acks -1, the default).
 """
 
 from __future__ import annotations

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig, MessageAndMetadata
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.compression import CLIENT_CODECS
+from kafka08.spark.sink import RowWriter, planned
+from kafka08.spark.write_options import parse_write_options
 from kafka08.structs import TopicPartition
 from tests.integration.polling_cluster import read
 from tests.integration.transactional import SCENARIOS
@@ -152,3 +155,23 @@ def test_connections_that_are_cut_store_nothing_twice(
                 future.result(60)
     assert cuts[0] > 5
     assert [m.value for m in consumed(broker, topic, len(values))] == values
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_a_task_of_the_spark_sink_writes(broker: KraftBroker, topic: str, codec: str) -> None:
+    """As record batches: keys, values, timestamps."""
+    options = {f"kafka.{key}": value for key, value in broker.keys("PLAINTEXT").items()}
+    options |= {"topic": topic, "kafka.compression.type": codec, "includeTimestamp": "true"}
+    writer = RowWriter(planned(parse_write_options(options)))
+    keys, values = [None, b"k"] * 500, [b"%d" % n for n in range(1000)]
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "timestamp": pa.array(range(1000, 2000), pa.timestamp("ms")),
+        }
+    )
+    assert writer.write(iter([batch])).counts[topic][0] == 1000
+    found = [(m.timestamp, m.key, m.value) for m in consumed(broker, topic, 1000)]
+    found.sort(key=lambda row: row[0])
+    assert found == list(zip(range(1000, 2000), keys, values, strict=True))
