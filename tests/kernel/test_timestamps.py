@@ -267,8 +267,8 @@ def test_builder_with_timestamps(kernel: ModuleType) -> None:
     assert builder.max_timestamp_ms == 1002
     assert plain(THREE, 0, 1) == builder.finish()
     assert array("q", [1000, 1001, 1002]).tobytes() == builder.timestamps
-    with pytest.raises(ValueError, match="magic 2"):
-        kernel.SetBuilder(118, None, kernel.MessageRef, 2)
+    with pytest.raises(ValueError, match="magic 3"):
+        kernel.SetBuilder(118, None, kernel.MessageRef, 3)
 
 
 def test_builder_stamps_messages(kernel: ModuleType) -> None:
@@ -331,7 +331,7 @@ def test_build_from_columns_with_timestamps(kernel: ModuleType) -> None:
     for magic, times, reason in (
         (1, stamps[:-8], "fewer timestamps"),
         (0, stamps, "no timestamps"),
-        (2, None, "magic 2"),
+        (3, None, "magic 3"),
     ):
         with pytest.raises(ValueError, match=reason):
             build(magic, times)
