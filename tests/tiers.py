@@ -130,7 +130,7 @@ TIERS: Final = (
     Tier(
         "faults",
         "killed, paused and cut-off processes, and real timeouts",
-        7,
+        8,
         "third",
         (
             "tests/migration/test_live.py",  # takes longest
@@ -142,6 +142,7 @@ TIERS: Final = (
             "tests/integration/test_network_cuts.py",
             "tests/integration/test_producer_faults.py",
             "tests/integration/test_replication_faults.py",
+            "tests/integration/test_transaction_histories.py",
             "tests/interop/test_consumer_groups.py",
             "tests/interop/test_live_migration.py",
             "tests/interop/test_mixed_clusters.py",
