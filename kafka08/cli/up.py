@@ -342,6 +342,18 @@ def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
     return given or kept or BROKERS
 
 
+def say_kept_level(directory: ClusterDirectory, config: dict[str, str]) -> None:
+    """Say that the data has another level than a new cluster would have."""
+    from kafka08.embedded.cluster_config import kept_level
+
+    kept = kept_level(directory.path)
+    if "api.level" not in config and kept not in (None, str(NEWEST)):
+        say(
+            f"The brokers in {directory.path} stay at level {kept}, that of their data. --level "
+            "raises it; nothing lowers it again."
+        )
+
+
 def check_ports(first: int, count: int, directory: ClusterDirectory | None) -> None:
     """BadParameter for a port of --port that is taken, or if the directory's brokers, which keep
     their addresses, have others."""
@@ -390,6 +402,8 @@ def run(
         show_cluster(await_ready(directory))
         say_running(directory)
         return
+    if directory is not None:
+        say_kept_level(directory, config)
     # An interrupted start may leave a process behind that the guard does not know yet.
     if port is not None:
         check_ports(port, count, directory)
@@ -477,6 +491,7 @@ def start_detached(
         say_running(directory)
         return await_ready(directory)
     count = broker_count(brokers, directory)
+    say_kept_level(directory, config)
     command = [sys.executable, "-P", "-m", "kafka08.cli", "up", f"--brokers={count}"]
     command.append(f"--data-dir={directory.path}")
     kind = zookeeper or choose_zookeeper(directory.path, is_to_last=data_dir is not None)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kafka08.admin.client import AdminClient
 from kafka08.embedded.broker import ALL_INTERFACES, PROPERTIES, EmbeddedBroker
-from kafka08.embedded.cluster_config import cluster_config
+from kafka08.embedded.cluster_config import cluster_config, kept_level
 from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.directories import make_directory
 from kafka08.embedded.elections import ended_elections, held_elections
@@ -69,8 +69,9 @@ class EmbeddedCluster(Startable):
     config      Kafka keys for every broker. With host.name=0.0.0.0 and advertised.host.name clients
                 on other machines reach the brokers, though not ZooKeeper. ConfigError for listeners
                 and advertised.listeners, which have the port of one broker
-    level       the release whose protocol they speak: 0.8.2, 0.9.0 or 0.10.2 (the default); the
-                same as `api.level` in `config`. ConfigError for another one
+    level       the release whose protocol they speak: 0.8.2, 0.9.0, 0.10.2 or 0.11.0; the same as
+                `api.level` in `config`. None: that of the data in `data_dir`, or else 0.10.2.
+                ConfigError for another one
     data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
                 they are free; None: a temporary one, removed at stop. ConfigError for a path with a
                 comma, which separates log.dirs, or that is not UTF-8
@@ -100,7 +101,10 @@ class EmbeddedCluster(Startable):
     ) -> None:
         self._temporary = data_dir is None
         self._config = cluster_config(
-            brokers, config or {}, level, cuttable=cuttable, is_temporary=self._temporary
+            *(brokers, config or {}, level),
+            kept=None if data_dir is None else kept_level(Path(data_dir)),
+            cuttable=cuttable,
+            is_temporary=self._temporary,
         )
         self.data_dir = _directory(data_dir)
         self._count = brokers

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from kafka08.embedded.broker import LISTENER_KEYS
+from kafka08.config import load_properties
+from kafka08.embedded.broker import LISTENER_KEYS, PROPERTIES
 from kafka08.errors import ConfigError
 from kafka08.levels import LEVELS, NEWEST, Level
 
@@ -35,17 +37,25 @@ def cluster_config(
     config: Mapping[str, Any],
     level: str | None,
     *,
+    kept: str | None,
     cuttable: bool,
     is_temporary: bool,
 ) -> dict[str, str]:
-    """The keys of each broker, with `api.level`; the parameters are those of EmbeddedCluster.
-    ConfigError."""
-    level = _level_of(level, config)
+    """The keys of each broker, with `api.level`; the parameters are those of EmbeddedCluster, and
+    the level of its data. ConfigError."""
+    level = _level_of(level, config, kept)
     _check_addresses(config, cuttable)
     defaults = DEFAULTS | OF_TEMPORARY if is_temporary else DEFAULTS
     if Level.named(level) >= Level.V0_11_0:
         defaults = defaults | _since_0_11(brokers)
     return {**defaults, **{key: str(value) for key, value in config.items()}, "api.level": level}
+
+
+def kept_level(data_dir: Path) -> str | None:
+    """The level of the brokers that have their data in a cluster's directory; None without any."""
+    properties = data_dir / "broker-0" / PROPERTIES
+    level = load_properties(properties).get("api.level") if properties.exists() else None
+    return level if level in LEVELS else None
 
 
 def _since_0_11(brokers: int) -> dict[str, str]:
@@ -70,12 +80,12 @@ def _check_addresses(config: Mapping[str, Any], cuttable: bool) -> None:
             raise ConfigError(f"{key}: clients must reach a relay at 127.0.0.1; leave the key out")
 
 
-def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
+def _level_of(level: str | None, config: Mapping[str, Any], kept: str | None) -> str:
     """The value of api.level. ConfigError for one that there is not, or for two that differ."""
     given = config.get("api.level")
     named = "api.level" if level is None else "level"
     if level is None:
-        level = str(NEWEST if given is None else given)
+        level = str(kept or NEWEST if given is None else given)
     if level not in LEVELS:
         raise ConfigError(f"{named}: {level!r} is not one of {', '.join(LEVELS)}")
     if given is not None and str(given) != level:

@@ -404,8 +404,8 @@ VERY_MANY = Request.ITEMS_MAX - 1
 
 @pytest.mark.parametrize("level", ["0.8.2", "0.10.2"])
 def test_very_many_offsets(tmp_path: Path, level: str) -> None:
-    """A commit of VERY_MANY offsets, most of partitions that do not exist, and a fetch of them: each
-    is stored, or has got 3."""
+    """A commit of VERY_MANY offsets, most of partitions that do not exist, and a fetch of them:
+    each is stored, or has got 3."""
     hub = hub_that_leads(tmp_path, 1, api_level=level)
     partitions = [OffsetCommitPartition(number, 7, "") for number in range(VERY_MANY)]
     commit = OffsetCommitRequest("g", [OffsetCommitTopic("topic-0", partitions)], version=1)

@@ -23,6 +23,7 @@ from kafka08.cli.up import (
     check_ports,
     keys_for_all,
     run,
+    say_kept_level,
     say_running,
     up,
     up_command,
@@ -30,6 +31,7 @@ from kafka08.cli.up import (
 from kafka08.embedded.detached import ClusterDirectory, default_directory
 from kafka08.embedded.ports import free_ports
 from kafka08.errors import KafkaError
+from kafka08.levels import NEWEST
 from tests.embedded.test_process import state_of
 from tests.waiting import until
 
@@ -244,6 +246,21 @@ def test_a_kept_cluster_gets_all_its_brokers(kafka08: Commands, tmp_path: Path) 
         failed = kafka08("up", "--brokers", "4", *place, code=2)
         assert f"the cluster in {directory.path} has 5 brokers" in failed.stderr
     assert directory.running() is None
+
+
+def test_a_level_that_is_kept_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If no other is given, and a new cluster would have another one."""
+    directory = ClusterDirectory(tmp_path)
+    properties = tmp_path / "broker-0" / "server.properties"
+    properties.parent.mkdir()
+    properties.write_text("api.level=0.9.0\n")
+    say_kept_level(directory, {"api.level": "0.10.2"})
+    assert not capsys.readouterr().err
+    say_kept_level(directory, {})
+    assert "stay at level 0.9.0, that of their data" in capsys.readouterr().err
+    properties.write_text(f"api.level={NEWEST}\n")
+    say_kept_level(directory, {})
+    assert not capsys.readouterr().err
 
 
 def test_the_first_port_can_be_chosen(tmp_path: Path) -> None:

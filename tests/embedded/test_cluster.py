@@ -71,6 +71,16 @@ def test_any_directory_without_a_comma_will_do(tmp_path: Path) -> None:
     assert [data_dir] == list(tmp_path.iterdir())
 
 
+def test_data_keeps_its_level(tmp_path: Path) -> None:
+    """A later cluster in the directory has it, unless another one is given."""
+    levels = []
+    for level in ("0.8.2", None, "0.9.0", None):
+        cluster = EmbeddedCluster(1, data_dir=tmp_path, level=level, zookeeper="embedded")
+        with cluster:
+            levels.append(cluster.level)
+    assert levels == ["0.8.2", "0.8.2", "0.9.0", "0.9.0"]
+
+
 def test_brokers_may_have_an_address_for_other_machines() -> None:
     """Brokers that listen on all interfaces and register another host are reached at 127.0.0.1 on
     this machine, and the cluster is ready with topics, too."""
