@@ -11,8 +11,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
+from kafka08.broker.process.server import ISR_CHECKS
+from kafka08.levels import Level
 from kafka08.profile import SAFE
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.group_history import GroupHistory
@@ -38,6 +41,17 @@ CALM_S: Final = 9.0
 Await = Callable[[Callable[[], str], float], None]
 
 
+def await_changing(await_none: Await, problem: Callable[[], str], seconds: float) -> None:
+    """As `await_none`, but the limit begins anew whenever the sentence changes: a reader may have
+    much to read, and a new leader counts the silence of its followers from its election on."""
+    while before := problem():
+        await_none(partial(_unchanged, problem, before), seconds)
+
+
+def _unchanged(problem: Callable[[], str], before: str) -> str:
+    return before if problem() == before else ""
+
+
 class CalmChecks:
     """await_none   waits until a sentence about what is missing is ""; the second argument is the
     limit in seconds
@@ -60,6 +74,7 @@ class CalmChecks:
         self._readers = readers
         self._group = group
         self._await_none = await_none
+        self._await_changing = partial(await_changing, await_none)
 
     # While one broker is away
 
@@ -75,10 +90,10 @@ class CalmChecks:
         ]
         session = int(self._plan.broker_properties["zookeeper.session.timeout.ms"]) / 1000
         lag = int(self._plan.broker_properties["replica.lag.time.max.ms"]) / 1000
-        # The leader looks at its followers each half of the time that they may be silent.
-        self._await_none(
-            lambda: self._followed(away, remaining),
-            min(lag * 1.5 + ISR_S, session + SLACK_S),
+        # A follower that falls silent just after a check may leave as late as with the one after.
+        lag += lag / ISR_CHECKS[Level.named(self._plan.level)]
+        self._await_changing(
+            lambda: self._followed(away, remaining), min(lag + ISR_S, session + SLACK_S)
         )
         self._await_none(lambda: self._led(away, remaining), session + SLACK_S)
         self._check_progress(away)
@@ -140,15 +155,16 @@ class CalmChecks:
         def unprocessed() -> str:
             late = [r.tp for r in writable if self._group.missing(r.tp, {due[r.tp]})]
             return (
-                f"the group to process {late[0]} offset {due[late[0]]} without broker {away.id}"
+                f"the group to process {late[0]} offset {due[late[0]]} without broker {away.id}: "
+                f"it has processed what is before {self._group.unfinished(late[0])}"
                 if late
                 else ""
             )
 
         self._await_none(unwritten, WRITE_S)
-        self._await_none(unread, WRITE_S)
+        self._await_changing(unread, WRITE_S)
         if self._plan.members and self._can_commit():
-            self._await_none(unprocessed, GROUP_S)
+            self._await_changing(unprocessed, GROUP_S)
 
     def _is_writable(self, tp: TopicPartition) -> bool:
         """Whether its leader accepts messages with acks=all."""

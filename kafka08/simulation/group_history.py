@@ -94,7 +94,7 @@ class GroupHistory:
 
     def _check_order(self, member: str, tp: TopicPartition, offset: int, due: int | None) -> None:
         floor = self._floors[member].pop(tp, None)  # of the first message alone
-        end = self._unfinished.get(tp, 0)
+        end = self.unfinished(tp)
         if due is not None and offset != due:
             self._on_violation(f"{member} was handed {tp} offset {offset} instead of {due}")
         elif floor is not None and offset < floor:
@@ -111,7 +111,7 @@ class GroupHistory:
         done = self._processed.setdefault(tp, set())
         self.repetitions += offset in done
         done.add(offset)
-        end = self._unfinished.get(tp, 0)
+        end = self.unfinished(tp)
         while end in done:
             end += 1
         self._unfinished[tp] = end
@@ -125,7 +125,7 @@ class GroupHistory:
 
     def _check_commit(self, member: str, tp: TopicPartition, offset: int) -> None:
         """Rule 4."""
-        end = self._unfinished.get(tp, 0)
+        end = self.unfinished(tp)
         if self._is_safe and offset > end:
             self._on_violation(
                 f"{member} committed {tp} offset {offset}, but no member has processed {end}"
@@ -155,6 +155,10 @@ class GroupHistory:
     def missing(self, tp: TopicPartition, offsets: Collection[int]) -> set[int]:
         """Those of these messages that no member has processed."""
         return set(offsets) - self._processed.get(tp, set())
+
+    def unfinished(self, tp: TopicPartition) -> int:
+        """The first offset that no member has processed."""
+        return self._unfinished.get(tp, 0)
 
     def last_commit(self, tp: TopicPartition) -> str:
         """Names of the member that made the commit of `committed_offsets`, and of the owner now."""
