@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kafka08 import kernel
@@ -46,8 +47,10 @@ def compress(codec: int, data: Buffer) -> bytes | bytearray:
     return compression.compress(codec, data, STANDARD)
 
 
-def _decompress(codec: int, data: Buffer, max_bytes: int) -> bytes | bytearray:
-    return compression.decompress(codec, data, max_bytes, magic=STANDARD)
+def _decompress(
+    codec: int, data: Buffer, max_bytes: int, magic: int = STANDARD
+) -> bytes | bytearray:
+    return compression.decompress(codec, data, max_bytes, magic=magic)
 
 
 def is_one_batch(data: Buffer) -> bool:
@@ -266,7 +269,9 @@ class _Leader:
         codec = next((batch.codec for batch in reversed(found) if batch.codec), compression.NONE)
         codec = codec if self._target_codec is None else self._target_codec
         messages = []
-        for message in kernel.messages(data, "", 0, 0, self._unpack):
+        # Clients before 0.10 write lz4 with a header checksum of their own.
+        unpack = partial(self._unpack, magic=min(batch.magic for batch in found))
+        for message in kernel.messages(data, "", 0, 0, unpack):
             if self._rules.keys_required and message.key is None:
                 raise _corrupt(found[0], "a message of a compacted topic needs a key")
             if message.timestamp_type == LOG_APPEND_TIME:
@@ -293,9 +298,10 @@ class _Leader:
             raise kernel.EntryTooLarge(0, len(data), self._max_message_bytes)
         return data
 
-    def _unpack(self, codec: int, value: Buffer) -> bytes | bytearray:
+    def _unpack(self, codec: int, value: Buffer, magic: int = STANDARD) -> bytes | bytearray:
         """All batches of a set share one limit."""
-        data = _decompress(codec, value, self._max_unpacked_bytes - self._unpacked_bytes)
+        left = self._max_unpacked_bytes - self._unpacked_bytes
+        data = _decompress(codec, value, left, magic)
         self._unpacked_bytes += len(data)
         return data
 

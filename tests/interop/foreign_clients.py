@@ -272,6 +272,7 @@ CONFLUENT = ForeignClient(
     "confluent-kafka",
     _python("confluent_client"),
     {
+        "0.11.0": (),
         "0.10.2": (),
         "0.9.0": ("api.version.request=false", "broker.version.fallback=0.9.0"),
     },
@@ -281,26 +282,30 @@ CONFLUENT = ForeignClient(
 KAFKA_PYTHON = ForeignClient(
     "kafka-python",
     _python("kafka_python_client"),
-    {"0.10.2": (), "0.9.0": ("api_version=(0,9)",)},
+    {"0.11.0": (), "0.10.2": (), "0.9.0": ("api_version=(0,9)",)},
 )
 JAVA_0_9_0 = ForeignClient(
-    "java-0.9.0.1", _java(POM_0_9_0), {"0.10.2": (), "0.9.0": ()}, has_admin=False
+    "java-0.9.0.1", _java(POM_0_9_0), {"0.11.0": (), "0.10.2": (), "0.9.0": ()}, has_admin=False
 )
-JAVA_0_10_2 = ForeignClient("java-0.10.2.2", _java(POM_0_10_2), {"0.10.2": ()}, has_admin=False)
+JAVA_0_10_2 = ForeignClient(
+    "java-0.10.2.2", _java(POM_0_10_2), {"0.11.0": (), "0.10.2": ()}, has_admin=False
+)
 JAVA_3_9_1 = ForeignClient(
     "java-3.9.1",
     _java(POM_3_9_1),
-    {"0.10.2": ()},
+    {"0.11.0": (), "0.10.2": ()},
     {("0.10.2", "produce"): ("enable.idempotence=false",)},
 )
 KAFKAJS = ForeignClient(
     "kafkajs",
     _kafkajs,
-    {"0.10.2": ()},
+    {"0.11.0": (), "0.10.2": ()},
     codecs=("none", "gzip", "snappy"),
     environment=node_modules,
 )
-FRANZ_GO = ForeignClient("franz-go", _franz_go, {"0.10.2": (), "0.9.0": ("max=0.9.0",)})
+FRANZ_GO = ForeignClient(
+    "franz-go", _franz_go, {"0.11.0": (), "0.10.2": (), "0.9.0": ("max=0.9.0",)}
+)
 
 CLIENTS: Final = (CONFLUENT, KAFKA_PYTHON, JAVA_0_9_0, JAVA_0_10_2, JAVA_3_9_1, KAFKAJS)
 """Those of the tests."""

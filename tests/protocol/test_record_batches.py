@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.errors import ApiError
 from kafka08.format import FORMATS, Message, RecordFormat, batches
 from kafka08.kernel.types import Rules
 from kafka08.levels import Level
 from kafka08.log.config import LogConfig
-from kafka08.protocol import message_set
-from kafka08.protocol.compression import GZIP, NONE
+from kafka08.protocol import compression, message_set
+from kafka08.protocol.compression import CODECS, GZIP, NONE
 from kafka08.protocol.conversion import Converter
 from kafka08.protocol.record_batches import as_messages, prepare
 from tests.format.captures import LOGS
@@ -151,6 +153,24 @@ def test_a_topic_of_an_older_format_gets_messages(topic: str, magic: int) -> Non
     assert list(message_set.decode(log)) == list(message_set.decode(stored))
     if not topic.endswith("z"):
         assert log == stored
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("magic", [0, 1])
+def test_wrappers_of_older_producers_become_a_batch(codec: int, magic: int) -> None:
+    """Of each codec: lz4 of magic 0 has a header of its own."""
+    data = message_set.encode([(b"k", b"a"), (None, b"b")], codec, magic=magic)
+    prepared = prepare(
+        bytearray(data), 5, CAPTURED_MS, Rules(magic=2), LIMIT, LIMIT, leader_epoch=0
+    )
+    (batch,) = batches(prepared.data)
+    assert (2, codec, 5, 6) == (batch.magic, batch.codec, batch.base_offset, batch.last_offset)
+    found = [(m.key, m.value) for m in message_set.decode(prepared.data)]
+    assert found == [(b"k", b"a"), (None, b"b")]
+    lowered = as_messages(prepared.data, 0, from_offset=0)
+    unpack = partial(compression.decompress, strict=True)  # as 0.8.2.2 does
+    inner = kernel.messages(lowered, "", 0, 0, lambda *wrapper: unpack(*wrapper, LIMIT))
+    assert found == [(m.key, m.value) for m in inner]
 
 
 def test_a_batch_has_the_epoch_of_its_leader() -> None:
