@@ -12,7 +12,7 @@ import pytest
 from kafka08 import kernel
 from kafka08.errors import ApiError
 from kafka08.format import FORMATS, Message, RecordFormat, batches
-from kafka08.kernel.types import Rules
+from kafka08.kernel.types import Rules, Unpacker
 from kafka08.levels import Level
 from kafka08.log.config import LogConfig
 from kafka08.protocol import compression, message_set
@@ -168,9 +168,8 @@ def test_wrappers_of_older_producers_become_a_batch(codec: int, magic: int) -> N
     found = [(m.key, m.value) for m in message_set.decode(prepared.data)]
     assert found == [(b"k", b"a"), (None, b"b")]
     lowered = as_messages(prepared.data, 0, from_offset=0)
-    unpack = partial(compression.decompress, strict=True)  # as 0.8.2.2 does
-    inner = kernel.messages(lowered, "", 0, 0, lambda *wrapper: unpack(*wrapper, LIMIT))
-    assert found == [(m.key, m.value) for m in inner]
+    unpack = Unpacker(partial(compression.decompress, strict=True), LIMIT)  # as 0.8.2.2 does
+    assert found == [(m.key, m.value) for m in kernel.messages(lowered, "", 0, 0, unpack)]
 
 
 def test_a_batch_has_the_epoch_of_its_leader() -> None:
