@@ -18,12 +18,15 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.soak import Outcome, announced, say, soak, soak_parser
-from tests.histories.transaction_run import run_once, transaction_cluster
+from tests.histories.transaction_run import JAVA, run_once, transaction_cluster
 
 
 def main() -> int:
     parser = soak_parser("soak-transactions", __doc__)
     parser.add_argument("--seconds", type=float, default=30.0, help="of faults, in each round")
+    parser.add_argument(
+        "--java", choices=list(JAVA), action="append", default=[], help="a producer that sends, too"
+    )
     options = parser.parse_args()
     # What the load logs of brokers that are down is no news.
     logging.getLogger("kafka08").setLevel(logging.CRITICAL)
@@ -33,7 +36,9 @@ def main() -> int:
 
         def run_round(number: int, rng: random.Random) -> Outcome:
             name = f"soak-{number}"
-            summary, problems = run_once(cluster, name, directory / name, rng, options.seconds)
+            summary, problems = run_once(
+                cluster, name, directory / name, rng, options.seconds, options.java
+            )
             if not (directory / name / "story").exists():
                 shutil.rmtree(directory / name)
             return Outcome(summary, problems)

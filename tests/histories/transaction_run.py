@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,8 @@ from tests.histories.transactions import (
     TransactionHistory,
 )
 from tests.in_sync import await_full_isr
+from tests.interop.foreign_clients import POM_3_9_1, PROGRAMS
+from tests.interop.jvm import POM_0_11, command, compiled
 from tests.waiting import until
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -49,11 +51,31 @@ CONFIG: Final = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 FAULT_S_MAX: Final = 5.0
-SETTLE_S: Final = 90.0
+REQUESTS: Final = (
+    "Produce",
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "TxnOffsetCommit",
+    "EndTxn",
+    "WriteTxnMarkers",
+    "Fetch",
+)
+REQUEST_FAULTS: Final[tuple[dict[str, Any], ...]] = (
+    {"close": "before"},
+    {"close": "after"},
+    {"drop": True},
+    {"delay_ms": 300},
+)
+"""A request that is later than its client's timeout may end the next transaction: only the protocol
+of Kafka 4.0 has a cure for that."""
+SETTLE_S: Final = 60.0
 STACKS_S: Final = 0.5
 """For a process to write the stacks of its threads."""
 TIMEOUTS_MS: Final = (3000, 10_000, 60_000)
 CLIENTS: Final = tuple(RECEIVERS)
+JAVA: Final = {"java-0.11.0.3": POM_0_11, "java-3.9.1": POM_3_9_1}
+"""Clients that only send."""
 
 
 @contextmanager
@@ -77,10 +99,15 @@ class Process:
 
 class TransactionRun(Closeable):
     """One run on the cluster, with topics of its own that begin with `name`. `directory` gets what
-    the processes write."""
+    the processes write. `java` names clients of JAVA that send, too."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, name: str, directory: Path, rng: random.Random
+        self,
+        cluster: EmbeddedCluster,
+        name: str,
+        directory: Path,
+        rng: random.Random,
+        java: Sequence[str] = (),
     ) -> None:
         self.faults: Counter[str] = Counter()
         self.history = TransactionHistory()
@@ -91,6 +118,7 @@ class TransactionRun(Closeable):
         self._source = f"{name}-in"
         self._results = {client: f"{name}-by-{client}" for client in CLIENTS}
         self._name = name
+        self._java = java
         self._sessions: Counter[str] = Counter()
         self._current: dict[str, Process] = {}
         """The last session of each transactional id, and the readers."""
@@ -119,6 +147,8 @@ class TransactionRun(Closeable):
             self._start(self._member("read", client))
             self._start(self._member("send", client))
             self._start(self._member("process", client))
+        for client in self._java:
+            self._start(self._member("send", client))
         self._note("the members start")
         until(self._all_read, "the first reads")
         self._break_things(seconds)
@@ -147,7 +177,9 @@ class TransactionRun(Closeable):
     def _member(self, role: str, client: str, transactions: int = 0) -> Member:
         everything = [(tp.topic, tp.partition) for tp in self._partitions]
         source = [(self._source, number) for number in range(PARTITIONS)]
-        results = [(self._results[client], number) for number in range(PARTITIONS)]
+        outputs = source
+        if role == "process":
+            outputs = [(self._results[client], number) for number in range(PARTITIONS)]
         name = f"{self._name}-{role}-{client}"
         self._sessions[name] += 1
         return Member(
@@ -158,7 +190,7 @@ class TransactionRun(Closeable):
             bootstrap=self._cluster.bootstrap,
             seed=self._seed,
             inputs=everything if role == "read" else source,
-            outputs=results if role == "process" else source,
+            outputs=outputs,
             timeout_ms=self._rng.choice(TIMEOUTS_MS),
             transactions=transactions,
         )
@@ -167,7 +199,7 @@ class TransactionRun(Closeable):
         """The former process of that name, if there is one, is not ended."""
         lines = self._directory / f"{member.name}-{member.session}"
         with lines.open("wb") as out, lines.with_suffix(".log").open("wb") as log:
-            popen = subprocess.Popen(member.line(), stdout=out, stderr=log, cwd=ROOT)
+            popen = subprocess.Popen(_line(member), stdout=out, stderr=log, cwd=ROOT)
         if member.name in self._current:
             self._former.append(self._current[member.name])
         self._current[member.name] = Process(member, popen, lines)
@@ -219,7 +251,7 @@ class TransactionRun(Closeable):
     def _break_a_broker(self) -> None:
         """For a while. Half of the time all replicas are in sync again before the next fault."""
         faults = [self._kill, self._pause, self._cut, self._reset, self._expire]
-        faults += [self._fill_disk, self._slow_disk]
+        faults += [self._fill_disk, self._slow_disk, self._break_requests, self._kill_all]
         fault, broker = self._rng.choice(faults), self._rng.randrange(BROKERS)
         self._count(fault.__name__, f"broker {broker}")
         fault(broker)
@@ -266,6 +298,20 @@ class TransactionRun(Closeable):
 
     def _slow_disk(self, broker: int) -> None:
         self._cluster.break_disk(broker, delay_ms=self._rng.choice([5, 50]))
+
+    def _break_requests(self, broker: int) -> None:
+        """One kind of request is late, or its response is lost, on that broker or on all."""
+        keys = self._rng.choice(REQUEST_FAULTS)
+        if self._rng.random() < 0.5:
+            keys = {**keys, "broker": broker}
+        api, seed = self._rng.choice(REQUESTS), self._rng.randrange(2**31)
+        self._note(f"{api} {keys}")
+        self._cluster.faults.add(api, probability=0.5, seed=seed, **keys)
+
+    def _kill_all(self, broker: int) -> None:
+        """This one last."""
+        for one in sorted(self._cluster.brokers, key=lambda one: one.id == broker):
+            self._cluster.kill(one)
 
     def _kill_member(self, one: Process) -> None:
         one.popen.kill()
@@ -315,11 +361,12 @@ class TransactionRun(Closeable):
             try:
                 code = one.popen.wait(max(0.1, end - time.monotonic()))
             except subprocess.TimeoutExpired:
-                one.popen.send_signal(signal.SIGUSR1)
-                time.sleep(STACKS_S)
-                if one.member.client == "ours":
+                if one.member.client not in JAVA:
+                    one.popen.send_signal(signal.SIGUSR1)
+                    time.sleep(STACKS_S)
+                if one.member.client != "librdkafka":
                     stuck.append(f"stuck: {one.member.name}/{one.member.session} does not end")
-                else:  # a call of librdkafka may hang for longer than its timeout
+                else:  # a call may hang for longer than its timeout
                     self._count("librdkafka_hangs", f"{self._tail(one)}; {self._last_words(one)}")
                     one.popen.kill()
                     one.popen.wait()
@@ -465,6 +512,18 @@ class TransactionRun(Closeable):
             shutil.copy(broker.process.log, self._directory / f"broker-{broker.id}.log")
 
 
+def _line(member: Member) -> list[str]:
+    """The command line of its process."""
+    if member.client not in JAVA:
+        return member.line()
+    pom = JAVA[member.client]
+    topic = member.outputs[0][0]
+    numbers = (member.session, member.seed, member.timeout_ms)
+    classes = compiled(PROGRAMS / "TransactionalMember.java", pom)
+    words = (member.bootstrap, member.name, *numbers, topic, PARTITIONS, member.transactions)
+    return command("TransactionalMember", *map(str, words), classes=classes, pom=pom)
+
+
 def _take(transaction: Transaction, at: float, kind: str, words: list[Any]) -> None:
     if kind == "send":
         topic, partition, value = words
@@ -480,10 +539,15 @@ def _take(transaction: Transaction, at: float, kind: str, words: list[Any]) -> N
 
 
 def run_once(
-    cluster: EmbeddedCluster, name: str, directory: Path, rng: random.Random, seconds: float
+    cluster: EmbeddedCluster,
+    name: str,
+    directory: Path,
+    rng: random.Random,
+    seconds: float,
+    java: Sequence[str] = (),
 ) -> tuple[str, list[str]]:
     """One run: what happened, and the rules that were broken."""
     directory.mkdir()
-    with TransactionRun(cluster, name, directory, rng) as run:
+    with TransactionRun(cluster, name, directory, rng, java) as run:
         problems = run.run(seconds)
         return run.summary, problems
