@@ -9,7 +9,6 @@ from typing import Final
 
 from kafka08.protocol import leader_and_isr, stop_replica, update_metadata
 from kafka08.simulation.cluster import Hosts, SimBroker
-from kafka08.simulation.descriptors import Descriptors
 from kafka08.simulation.members import SimMember
 from kafka08.simulation.network import LateRequests
 from kafka08.simulation.plan import Fault, Plan
@@ -88,7 +87,6 @@ class Faults:
         self._expected: dict[SimBroker | SimMember, None] = {}
         """Brokers and members with a scheduled start."""
         self._suspended: dict[Process, None] = {}
-        self._descriptors = Descriptors(world)
         self._make: dict[Fault, Callable[[], object]] = {
             Fault.KILL: self._kill,
             Fault.RESTART: self._restart,
@@ -164,8 +162,6 @@ class Faults:
 
     def keep_running(self) -> bool:
         """Start all brokers and members that are down. Returns whether all were running."""
-        for broker in self._descriptors.stuck():
-            self._end(broker, 0.0, silently=False)
         down = [one for one in self._places() if not one.is_running and one not in self._stopping]
         for place in down:
             self._start(place)
@@ -618,9 +614,16 @@ class Faults:
 
     def _use_up_descriptors(self) -> None:
         broker = self._random.choice(self._brokers)
+        without = self._world.network.without_descriptors
         self._note(f"{broker.host} has no more descriptors")
-        self._descriptors.use_up(broker)
-        self._later(partial(self._descriptors.release, broker))
+        broker.disk.lacks_descriptors = True
+        without[broker.host] = None
+
+        def release() -> None:
+            broker.disk.lacks_descriptors = False
+            without.pop(broker.host, None)
+
+        self._later(release)
 
     def _links(self) -> list[SimLink]:
         """All connections to ZooKeeper but the director's."""

@@ -19,6 +19,7 @@ from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.runtime.uncaught import uncaught
 from tests.broker.fake_runtime import FakeRuntime, Halted
 from tests.broker.world import CONTROLLER_EPOCH, World
@@ -92,7 +93,7 @@ def test_a_name_or_a_stray_file_refuses_one_partition(
     response = world.client.call(lead_request(topic, "other"))
     codes = {one.topic: one.error_code for one in response.partitions}
     assert {topic: UnknownError.code, "other": 0} == codes
-    assert f"Broker 1 has no log for partition [{topic},0], and refuses it: cannot" in caplog.text
+    assert f"Broker 1 refuses partition [{topic},0]: cannot" in caplog.text
     assert "Remove the cause" in caplog.text
     for name, code in ((topic, NotLeaderForPartition.code), ("other", 0)):
         data = message_set.encode([(None, b"m")])
@@ -120,6 +121,60 @@ def test_the_partition_is_accepted_once_the_cause_is_gone(tmp_path: Path) -> Non
     assert world.partition("t").is_leader
 
 
+def test_a_refused_state_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The controller sends it once, so the broker applies it as soon as the cause is gone, and logs
+    the cause once."""
+    world = World(tmp_path)
+    stray_file(tmp_path)
+    world.client.call(lead_request("t"))
+    for _ in range(2):
+        world.replica_manager.retry_refused()
+    assert not world.partition("t").is_leader
+    assert 1 == caplog.text.count("refuses partition")
+    (tmp_path / "t-0").unlink()
+    world.replica_manager.retry_refused()
+    assert world.partition("t").is_leader
+
+
+def stop_replica(world: World) -> None:
+    part = StopReplicaPartition("t", 0)
+    world.client.call(StopReplicaRequest(9, CONTROLLER_EPOCH, False, [part]))
+
+
+def announce_another(world: World) -> None:
+    state = PartitionStateInfo("t", 0, CONTROLLER_EPOCH, 2, 1, [2], 1, [2])
+    live = [LiveBroker.plaintext(2, "127.0.0.1", 19092)]
+    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [state], live))
+
+
+@pytest.mark.parametrize("then", [stop_replica, announce_another])
+def test_a_state_that_was_replaced_is_not_tried_again(
+    tmp_path: Path, then: Callable[[World], None]
+) -> None:
+    """The controller has stopped the replica since, or elected another leader."""
+    world = World(tmp_path)
+    stray_file(tmp_path)
+    world.client.call(lead_request("t"))
+    then(world)
+    (tmp_path / "t-0").unlink()
+    world.replica_manager.retry_refused()
+    assert not world.partition("t").is_leader
+
+
+def test_a_late_request_replaces_no_refused_state(tmp_path: Path) -> None:
+    """The state of the latest leader epoch is applied."""
+    world = World(tmp_path)
+    stray_file(tmp_path)
+    newer, older = lead_request("t"), lead_request("t")
+    newer.partition_states[0].leader_epoch = 7
+    world.client.call(newer)
+    (tmp_path / "t-0").unlink()
+    world.client.call(older)
+    assert 0 == world.partition("t").leader_epoch
+    world.replica_manager.retry_refused()
+    assert 7 == world.partition("t").leader_epoch
+
+
 def test_a_leader_that_cannot_flush_what_it_copied_leads_nothing(tmp_path: Path) -> None:
     """It led without an ISR, in an epoch that the controller does not send again, and the other
     partitions of the request had no leader."""
@@ -140,7 +195,7 @@ def test_a_leader_that_cannot_flush_what_it_copied_leads_nothing(tmp_path: Path)
     assert [UnknownError.code, 0] == [one.error_code for one in response.partitions]
     assert [False, True] == [world.partition("t", number).is_leader for number in range(2)]
     disk.refuses = lambda _: False
-    world.client.call(elected)
+    world.replica_manager.retry_refused()
     assert world.partition("t").is_leader
 
 

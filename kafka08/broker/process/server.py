@@ -40,6 +40,7 @@ from kafka08.broker.process.log_background import LogBackground
 from kafka08.broker.process.log_cleaner import CleanerWorkers
 from kafka08.broker.process.missed_restart import MissedRestart
 from kafka08.broker.replication.isr_change_notifications import CHECK_MS as ISR_CHANGES_CHECK_MS
+from kafka08.broker.replication.refused_states import RETRY_MS as REFUSED_RETRY_MS
 from kafka08.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.replication.unconfirmed_leaderships import UnconfirmedLeaderships
@@ -477,6 +478,7 @@ class KafkaServer:
         if notifications is not None:
             self._every(ISR_CHANGES_CHECK_MS, notifications.propagate, "isr-change-propagation")
         self._every(DELETED_TOPICS_CHECK_MS, context.deleted_topics.check, "deleted-topics")
+        self._every(REFUSED_RETRY_MS, replica_manager.retry_refused, "refused-states")
         self._every(
             config.log_retention_check_interval_ms,
             log_manager.retain,

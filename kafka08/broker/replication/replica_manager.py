@@ -12,7 +12,8 @@ kafka.server.ReplicaManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -26,6 +27,7 @@ from kafka08.broker.replication.isr_change_notifications import IsrChangeNotific
 from kafka08.broker.replication.isr_changes import IsrChanges, without
 from kafka08.broker.replication.leader_and_isr_codes import LEADER_AND_ISR_CODES
 from kafka08.broker.replication.log_creator import LogCreator
+from kafka08.broker.replication.refused_states import RefusedStates
 from kafka08.broker.replication.replica_fetcher_manager import Followers
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import (
@@ -129,6 +131,7 @@ class ReplicaManager:
         """LeaderAndIsr requests that are being carried out, or wait for their turn."""
         self._led_elsewhere: dict[TopicPartition, AnyState] = {}
         """Partitions of other leaders, as this broker has heard meanwhile."""
+        self._refused = RefusedStates(self.broker_id)
         self._deleted_until = 0
         """`Partition.led_until` of a partition that is deleted here and then comes back."""
         self._stopping = False
@@ -232,28 +235,61 @@ class ReplicaManager:
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Apply a LeaderAndIsr request: new leaders first, then followers. Switches (it reads topic
         configurations and creates logs), so one such request runs at a time."""
+        with self._changing():
+            if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
+                return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
+            leaders = (Broker(b.broker_id, b.host, b.port) for b in request.leaders)
+            errors = self._change_states(request.partition_states, leaders)
+            self.may_checkpoint = True
+            return LeaderAndIsrResponse(
+                0, [PartitionError(tp.topic, tp.partition, code) for tp, code in errors.items()]
+            )
+
+    def retry_refused(self) -> None:
+        """Apply the states again for which the system refused a file. Switches."""
+        with suppress(Closed), self._changing():
+            states = [state for state in self._refused if self._is_newest(state)]
+            if states:
+                leaders = self._metadata_cache.live_brokers(self._config.inter_broker_listener)
+                self._change_states(states, leaders)
+
+    def _is_newest(self, state: PartitionStateInfo) -> bool:
+        """Whether the metadata names no later leader epoch: a broker that is no longer a replica
+        may never get the request of that epoch."""
+        topic_partition = TopicPartition(state.topic, state.partition)
+        known = self._metadata_cache.partition_state(topic_partition)
+        if known is None or known.leader_epoch <= state.leader_epoch:
+            return True
+        self._refused.forget(topic_partition)
+        return False
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """The turn of a change of states, one after the other."""
         self._state_changes += 1
         try:
             with self._state_change_lock:
-                return self._change_states(request)
+                yield
         finally:
             self._state_changes -= 1
             if not self._state_changes:
                 # No LeaderAndIsr request is left that could be older than these.
                 self._led_elsewhere.clear()
 
-    def _change_states(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
-            return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
+    def _change_states(
+        self, wanted: Sequence[PartitionStateInfo], live: Iterable[Broker]
+    ) -> dict[TopicPartition, int]:
+        """Apply states, with the addresses of the leaders among these brokers. Returns the error
+        codes of partitions."""
         errors: dict[TopicPartition, int] = {}
         legal = [
             state
-            for states in self._turns(request.partition_states)
+            for states in self._turns(wanted)
             for state in states
             if self._may_have_log(state, errors)
         ]
         refused = self._ensure_logs(legal)
-        errors |= refused
+        errors |= dict.fromkeys(refused, UnknownError.code)
         accepted = [
             (self._partitions[tp], state)
             for states in self._turns(legal)
@@ -262,15 +298,14 @@ class ReplicaManager:
             and self._accepts(tp, state, errors)
         ]
         for turn in self._turns([item for item in accepted if item[1].leader == self.broker_id]):
-            self._lead(turn, errors)
-        leaders = {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in request.leaders}
+            self._lead(turn, refused)
+        leaders = {broker.id: broker for broker in live}
         for turn in self._turns([item for item in accepted if item[1].leader != self.broker_id]):
             self._follow(turn, leaders)
         self._followers.end_idle()
-        self.may_checkpoint = True
-        return LeaderAndIsrResponse(
-            0, [PartitionError(tp.topic, tp.partition, code) for tp, code in errors.items()]
-        )
+        for state in legal:
+            self._refused.tried(state, refused.get(TopicPartition(state.topic, state.partition)))
+        return errors | dict.fromkeys(refused, UnknownError.code)
 
     def _may_have_log(self, state: PartitionStateInfo, errors: dict[TopicPartition, int]) -> bool:
         """Whether a partition has a name that its directory may have. Anybody can send this
@@ -311,11 +346,13 @@ class ReplicaManager:
         self.controller_epoch = controller_epoch
         return False
 
-    def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> dict[TopicPartition, int]:
+    def _ensure_logs(
+        self, states: Sequence[PartitionStateInfo]
+    ) -> dict[TopicPartition, FileRefused]:
         """Ensure that every accepted state has a partition with a log. Returns those for which the
         system refuses a file: they keep their former epochs, so that a later request is accepted.
         Switches."""
-        refused: dict[TopicPartition, int] = {}
+        refused: dict[TopicPartition, FileRefused] = {}
         wanted = [
             partition
             for turn in self._turns(states)
@@ -331,14 +368,7 @@ class ReplicaManager:
                 created = self._log_creator.get_or_create(topic_partition)
             except FileRefused as error:
                 # 0.8: it halts. A client that names a topic must not end a broker.
-                state_change_log.error(
-                    "Broker %d has no log for partition %s, and refuses it: %s. Remove the cause "
-                    "and restart this broker, or delete the topic",
-                    self.broker_id,
-                    topic_partition,
-                    error,
-                )
-                refused[topic_partition] = UnknownError.code
+                refused[topic_partition] = error
                 continue
             if created.log_end_offset and topic_partition not in self._checkpoints.loaded:
                 logger.warning(
@@ -398,7 +428,7 @@ class ReplicaManager:
     def _lead(
         self,
         states: Sequence[tuple[Partition, PartitionStateInfo]],
-        errors: dict[TopicPartition, int],
+        refused: dict[TopicPartition, FileRefused],
     ) -> None:
         # Nothing of the former leader is appended once this broker numbers messages itself.
         self._followers.stop_following({partition.topic_partition for partition, _ in states})
@@ -407,10 +437,8 @@ class ReplicaManager:
             try:
                 partition.make_leader(leader_and_isr(state), state.replicas, now)
             except FileRefused as error:
-                # The epoch is not adopted, so the controller's next state is accepted.
-                text = "Broker %d cannot lead %s: %s"
-                state_change_log.error(text, self.broker_id, partition, error)
-                errors[partition.topic_partition] = UnknownError.code
+                # The epoch is not adopted, so the same state is accepted later.
+                refused[partition.topic_partition] = error
                 continue
             state_change_log.info("Broker %d leads %s", self.broker_id, partition)
             self.purgatories.wake(partition.topic_partition)
@@ -477,6 +505,7 @@ class ReplicaManager:
             self._followers.stop_following(set(stopped))
             codes: dict[TopicPartition, int] = {}
             for topic_partition in stopped:
+                self._refused.forget(topic_partition)
                 if request.delete_partitions:
                     try:
                         self._delete(topic_partition)
