@@ -16,6 +16,7 @@ from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.strangers import leave_file
 from kafka08.simulation.tools import Tools
+from kafka08.simulation.twins import Twins
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 from kafka08.simulation.zookeeper import AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper_checks import writes_state
@@ -42,8 +43,6 @@ PROPERTIES: Final = (
     {"queued.max.requests": "1"},
 )
 """Settings of a broker, most of them lower than usual."""
-TWIN_S: Final = 3.0
-"""After this time a second process of a broker's id is killed, if it has not ended."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
 
@@ -68,6 +67,7 @@ class Faults:
         say: Callable[[str], object],
     ) -> None:
         self.count = 0
+        self.twins = Twins(hosts)
         self._plan = plan
         self._random_of = random_of
         self._random = random_of("fault")
@@ -585,28 +585,12 @@ class Faults:
         self._end(broker, self._seconds, silently=False)
 
     def _start_twin(self) -> None:
-        """A second process of a registered broker's id, on a host of its own. It must refuse to
-        start, and leave the first one alone."""
+        """A second process of a registered broker's id. It must refuse to start, and leave the
+        first one alone."""
         running = [one for one in self._brokers if self._link(one) is not None]
         if not running:
             return
-        broker = self._random.choice(running)
-        twin = SimBroker(
-            self._hosts,
-            broker.id,
-            broker.properties,
-            loses_writes=False,
-            host=f"twin-{self.count}",
-        )
-        is_copy = self._random.random() < 0.7
-        if is_copy:
-            twin.disk.copy_from(broker.disk)
-        self._note(
-            f"another broker {broker.id} starts on {'a copy' if is_copy else 'an empty disk'}"
-        )
-        twin.start()
-        assert twin.process is not None
-        self._director.process.call_later(TWIN_S, twin.process.die)
+        self._note(self.twins.start(self._random.choice(running), self._random))
 
     def _leave_file(self) -> None:
         broker = self._random.choice(self._brokers)

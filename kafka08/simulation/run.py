@@ -256,6 +256,7 @@ class Run:
             self.director,
             self.say,
         )
+        zookeeper_checks.on_registered = self.faults.twins.registered
 
     def go(self) -> str | None:
         """Make the run. Returns the verdict."""

@@ -39,6 +39,7 @@ class ZooKeeperChecks:
     on_deleted     called after the deletion of one
     on_offset      called with the writer after a write of a group's offset (safe profile)
     on_closed      called with a process that has closed its session
+    on_registered  called with the host after a broker has registered there
     on_moves       called with the writer, after a write or removal of the request for moves
     """
 
@@ -54,6 +55,7 @@ class ZooKeeperChecks:
         self.on_deleted: Callable[[TopicPartition], object] = lambda _tp: None
         self.on_offset: Callable[[str, TopicPartition, int], object] = lambda *_: None
         self.on_closed: Callable[[Process], object] = lambda _process: None
+        self.on_registered: Callable[[str], object] = lambda _host: None
         self.on_moves: Callable[[str], object] = lambda _writer: None
         self._zookeeper = zookeeper
         self._is_safe = is_safe
@@ -86,6 +88,8 @@ class ZooKeeperChecks:
             is_move = is_move or path == paths.REASSIGN_PARTITIONS
             if path == paths.CONTROLLER_EPOCH:
                 self._check_epoch(process.name)
+            elif path.startswith(f"{paths.BROKER_IDS}/"):
+                self._look_at_registration(process, path)
             elif match := STATE.fullmatch(path):
                 self._check_state(process.name, path, match[1], int(match[2]))
                 is_state = True
@@ -107,6 +111,14 @@ class ZooKeeperChecks:
                 host = nodes.decode_broker(self._text(path)).host
                 if host != process.host:
                     self._on_violation(f"{process.name} takes the session of {host}")
+
+    def _look_at_registration(self, process: Process, path: str) -> None:
+        """A process has written there, perhaps without an effect."""
+        znode = self._zookeeper.server.find(path)
+        if znode is not None and znode.ephemeral_owner:  # else a stranger's
+            host = nodes.decode_broker(self._text(path)).host
+            if host == process.host:
+                self.on_registered(host)
 
     def _check_epoch(self, writer: str) -> None:
         znode = self._zookeeper.server.find(paths.CONTROLLER_EPOCH)
