@@ -24,7 +24,7 @@ from kafka08.producer.batch import (
     Times,
 )
 from kafka08.producer.future import RecordFuture
-from kafka08.producer.idempotence import Identity
+from kafka08.producer.idempotence import Idempotence, Identity
 from kafka08.producer.partition_queue import NO_BATCH, PartitionQueue
 from kafka08.producer.ready_queues import ReadyQueues
 from kafka08.producer.sequences import Sequences
@@ -71,7 +71,7 @@ class RecordAccumulator:
     on_batch       called, without the lock, for a new batch that the waiting sender does not know
     ordered        max.in.flight.requests.per.connection=1: a partition with a request in flight
                    waits, even if its leader has moved
-    is_idempotent  whether partitions have sequences
+    idempotence    whether partitions have sequences
     is_transactional  whether all batches belong to transactions
     clock          the time of records without a timestamp, in ms since 1970; None: the system's
     """
@@ -86,7 +86,7 @@ class RecordAccumulator:
         ordered: bool,
         on_batch: Callable[[], object],
         runtime: ClientRuntime,
-        is_idempotent: bool = False,
+        idempotence: Idempotence = Idempotence.OFF,
         is_transactional: bool = False,
         clock: TimeMs | None = None,
     ) -> None:
@@ -97,7 +97,7 @@ class RecordAccumulator:
         self._linger_s = linger_s
         self._codec = codec
         self._ready = ReadyQueues(linger_s=linger_s, ordered=ordered)
-        self._is_idempotent = is_idempotent
+        self._idempotence = idempotence
         self._is_transactional = is_transactional
         self._on_batch = on_batch
         self._runtime = runtime
@@ -134,8 +134,9 @@ class RecordAccumulator:
         if found is None:
             now = self._runtime.monotonic()
             sequences = None
-            if self._is_idempotent:
-                sequences = self._sequences.setdefault(tp, Sequences())
+            if self._idempotence is not Idempotence.OFF:
+                is_required = self._idempotence is Idempotence.REQUIRED
+                sequences = self._sequences.setdefault(tp, Sequences(is_required=is_required))
             found = self._queues[tp] = PartitionQueue(tp, self.new_magic, now, sequences)
         return found
 
@@ -401,7 +402,7 @@ class RecordAccumulator:
         returned = list(batches)
         with self.lock:
             queue = self._queues[returned[0].tp]
-            if queue.sequences is None or returned[0].sent_as is None:
+            if queue.sequences is None or returned[0] not in queue.sequences.unacked:
                 queue.batches.extendleft(reversed(returned))
             else:
                 for batch in returned:
@@ -412,9 +413,7 @@ class RecordAccumulator:
         """Whether a batch that was refused is sent again because of its sequence, see Sequences."""
         with self.lock:
             sequences = self._queues[batch.tp].sequences
-            if sequences is None or batch.sent_as is None:
-                return None
-            return sequences.passes(batch, error)
+            return None if sequences is None else sequences.passes(batch, error)
 
     def _request_done(self, tp: TopicPartition) -> None:
         """A request with batches of `tp` is no longer in flight."""

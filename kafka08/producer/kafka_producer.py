@@ -127,7 +127,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             ordered=config.max_in_flight_requests_per_connection == 1,
             on_batch=self._network.wake_up,
             runtime=runtime,
-            is_idempotent=config.idempotence is not Idempotence.OFF,
+            idempotence=config.idempotence,
             is_transactional=bool(config.transactional_id),
             # The kernel reads the system's clock itself: a call would cost a tenth of a send.
             clock=None if runtime.time_ms is SYSTEM_CLOCK.time_ms else runtime.time_ms,

@@ -517,6 +517,11 @@ class Sender(ProcessBound):
         verdict = self._accumulator.passes(parts[0], error)
         if needs_metadata(error):
             self._metadata.request_update([parts[0].tp.topic])
+        if verdict and isinstance(error, UnsupportedForMessageFormat):
+            logger.warning(
+                "%s: retries may store records twice: its message format is older than 0.11",
+                parts[0].tp,
+            )
         passes = may_be_stored_later(error)
         now = self._runtime.monotonic()
         latest = now - self._settings.delivery_s

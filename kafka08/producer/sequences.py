@@ -7,6 +7,9 @@ before it is known that no batch behind it is stored, or such a batch would be s
 then they are sent again one by one, as they were. The broker refuses the first that it lacks
 (OutOfOrderSequence), and with it all behind.
 
+A topic of an older message format has no place for the numbers (UnsupportedForMessageFormat). Where
+they are wanted and not required, its partition goes on without: one request at a time, in order.
+
 Source: org.apache.kafka.clients.producer.internals.TransactionManager 2.8.2, which begins the next
 epoch without waiting.
 """
@@ -26,10 +29,13 @@ from kafka08.errors import (
     RequestTimedOut,
     UnknownError,
     UnknownProducerId,
+    UnsupportedForMessageFormat,
 )
 from kafka08.producer.batch import RecordBatch
 from kafka08.producer.idempotence import EPOCH_MAX, UNACKNOWLEDGED_MAX, Identity
 
+UNNUMBERED: Final = (-1, -1, -1)
+"""`sent_as` of a batch that had a sequence, and is sent without."""
 MAYBE_STORED: Final = (RequestTimedOut, NotEnoughReplicasAfterAppend)
 
 
@@ -43,13 +49,18 @@ def may_be_stored(error: KafkaError) -> bool:
 class Sequences:
     """Those of one partition. The caller holds the accumulator's lock.
 
-    identity   with which the next batch is sent; None before the first
-    unacked    the batches that have a sequence and no result yet, in their order
+    is_required   False: without them where the topic cannot have them
+    identity      with which the next batch is sent; None before the first
+    unacked       the batches that have a sequence and no result yet, in their order
     """
 
-    __slots__ = ("_is_broken", "_is_unsure", "_next", "identity", "unacked")
+    __slots__ = ("_is_broken", "_is_refused", "_is_required", "_is_unsure", "_next", "identity",
+                 "unacked")  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_required: bool = True) -> None:
+        self._is_required = is_required
+        self._is_refused = False
+        """The topic cannot have them."""
         self.identity: Identity | None = None
         self.unacked: deque[RecordBatch] = deque()
         self._next = 0
@@ -61,6 +72,13 @@ class Sequences:
     def may_send(self, batch: RecordBatch, in_flight: int) -> bool:
         """Whether the first batch of the queue may be sent, with so many in flight. A batch that is
         sent again goes before those behind it, by itself."""
+        if self._is_refused:
+            if in_flight:
+                return False
+            for one in self.unacked:
+                one.sent_as = UNNUMBERED
+            self.unacked.clear()
+            return True
         if self._is_broken and not in_flight and (not self._is_unsure or not self.unacked):
             self._begin_epoch()
         if batch.sent_as is not None:
@@ -69,6 +87,8 @@ class Sequences:
 
     def give(self, batch: RecordBatch, identity: Identity) -> None:
         """Number a batch that is sent for the first time; `identity`: the newest one."""
+        if self._is_refused:
+            return
         if self.identity is None or (
             not self.unacked and identity.producer_id != self.identity.producer_id
         ):
@@ -91,6 +111,11 @@ class Sequences:
     def passes(self, batch: RecordBatch, error: KafkaError) -> bool | None:
         """Whether a batch with this error is sent again, whatever the number of its attempts; None:
         as without sequences."""
+        if batch not in self.unacked:
+            return None
+        if isinstance(error, UnsupportedForMessageFormat) and not self._is_required:
+            self._is_refused = True
+            return True
         if isinstance(error, OutOfOrderSequence):
             if batch is not self.unacked[0]:
                 return True  # one in front of it is on its way

@@ -15,7 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 
-from kafka08.errors import NO_ERROR, MessageSizeTooLarge, ProtocolError
+from kafka08.errors import (
+    NO_ERROR,
+    MessageSizeTooLarge,
+    ProtocolError,
+    UnsupportedForMessageFormat,
+)
+from kafka08.format import batches
 from kafka08.levels import Level
 from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec, message_set
@@ -56,6 +62,8 @@ class TcpCluster(FakeCluster, Closeable):
         self.response_sizes: set[int] = set()
         self.guilty = b""
         """A value that no broker takes: MessageSizeTooLarge for every set with it."""
+        self.stores_ids = True
+        """Whether topics have a format with producers: UnsupportedForMessageFormat otherwise."""
         self._lock = threading.Lock()
         self._running = {broker: threading.Event() for broker in brokers}
         self._listeners = {broker: socket.create_server(("127.0.0.1", 0)) for broker in brokers}
@@ -121,6 +129,9 @@ class TcpCluster(FakeCluster, Closeable):
     ) -> ProducePartitionResponse:
         if self.guilty and self.guilty in bytes(part.message_set):
             return ProducePartitionResponse(part.partition, MessageSizeTooLarge.code, NO_OFFSET)
+        if not self.stores_ids and any(b.producer_id >= 0 for b in batches(part.message_set)):
+            code = UnsupportedForMessageFormat.code
+            return ProducePartitionResponse(part.partition, code, NO_OFFSET)
         response = super()._append(broker_id, topic, part)
         response.log_append_time_ms = self.log_append_time_ms
         return response

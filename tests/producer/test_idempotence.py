@@ -17,6 +17,7 @@ from kafka08.errors import (
     OutOfOrderSequence,
     RequestTimedOut,
     UnknownProducerId,
+    UnsupportedForMessageFormat,
     UnsupportedVersion,
 )
 from kafka08.format import batches
@@ -253,6 +254,30 @@ def test_where_nothing_is_said_it_is_wanted(cluster: TcpCluster) -> None:
     with producer_on(cluster, **keys) as producer:
         producer.send(ProducerRecord("u", b"a")).result(SECONDS)
     assert sent_as(cluster)[-1] == (-1, -1, -1)
+
+
+def test_a_topic_of_an_older_format_gets_no_sequences(
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where they are only wanted: everything is stored in its order, also after a refusal."""
+    cluster.stores_ids = False
+    with producer_on(cluster, enable_idempotence=None, acks="all", retries=3) as producer:
+        assert send_all(producer) == list(range(30))
+        cluster.refuse(U0, 0, NotLeaderForPartition.code)
+        assert send_all(producer) == list(range(30, 60))
+    assert values(cluster, U0) == SENT + SENT
+    assert "retries may store records twice" in caplog.text
+    assert sent_as(cluster)[-1] == (-1, -1, -1)
+
+
+def test_sequences_that_are_required_are_not_given_up(cluster: TcpCluster) -> None:
+    """The record fails."""
+    cluster.stores_ids = False
+    with producer_on(cluster) as producer:
+        future = producer.send(ProducerRecord("u", b"a"))
+        with pytest.raises(UnsupportedForMessageFormat):
+            future.result(SECONDS)
+    assert values(cluster, U0) == []
 
 
 @pytest.mark.parametrize(
