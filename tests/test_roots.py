@@ -48,7 +48,7 @@ ROOTS = {
     "again; a response that cannot be handled is logged",
     "broker/controller/controller.py Controller.startup spawn": "ends the term, tries the next",
     "broker/controller/controller.py Controller._give_up call_later": "it only queues an event",
-    "broker/controller/term.py Term._balance_after call_later": "it only queues an event",
+    "broker/controller/term.py Term._post_after call_later": "it only queues an event",
     "broker/requests/converted_set.py ConvertedSet.find_size run_in_turn_later": "the partition's "
     "error",
     "broker/requests/converted_set.py ConvertedSet.make run_in_turn_later": "closes the connection",

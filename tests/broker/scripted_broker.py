@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
@@ -41,6 +42,7 @@ class ScriptedBroker(FrameServer):
     def __init__(self, broker_id: int, zk_connect: str) -> None:
         self.id = broker_id
         self.received: list[Received] = []
+        self.answer: Callable[[Any], Response] = agree
         self.silent = threading.Event()
         """While set, connections are closed without a response."""
         self._zk_connect = zk_connect
@@ -96,7 +98,7 @@ class ScriptedBroker(FrameServer):
         with self._arrived:
             self.received.append(Received(header, request))
             self._arrived.notify_all()
-        return encode_response(agree(request), header.correlation_id, request.version)
+        return encode_response(self.answer(request), header.correlation_id, request.version)
 
 
 def agree(request: Any) -> Response:

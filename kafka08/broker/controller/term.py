@@ -24,7 +24,7 @@ from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import BrokerRequest, RequestBatch
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
-from kafka08.broker.controller.topic_deletion import Awaited, TopicDeletion
+from kafka08.broker.controller.topic_deletion import RETRY_S, Awaited, TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import NoNode, ZooKeeperError
@@ -92,7 +92,8 @@ class Term:
         self._registrations: dict[int, nodes.BrokerRegistration] = {}
         self._correlation_id = 0
         self._runtime = runtime
-        self._next_balance: Cancellable | None = None
+        self._timers: dict[str, Cancellable] = {}
+        """The next event of each name that a timer posts."""
         self._channels = ChannelManager(
             runtime,
             controller_id=config.broker_id,
@@ -112,7 +113,13 @@ class Term:
         )
         self._requests = RequestZnodes(store, epoch_zk_version, on_znode_change)
         self._deletion = TopicDeletion(
-            self.context, changes, on_stopped=self._on_stopped, remove=self._requests.remove_topic
+            self.context,
+            changes,
+            on_stopped=self._on_stopped,
+            remove=self._requests.remove_topic,
+            on_refused=partial(
+                self._post_after, RETRY_S, "refused deletions", self.refused_deletions
+            ),
         )
         self._changes = ClusterChanges(
             self.context,
@@ -157,15 +164,15 @@ class Term:
         if context.propagation.isr_changes:
             self.isrs_changed()
         if self._config.auto_leader_rebalance_enable:
-            self._balance_after(FIRST_BALANCE_S)
+            self._post_after(FIRST_BALANCE_S, "leader balance", self.balance_leaders)
         self.ready = True
 
     def close(self) -> None:
         """End the term: nothing more is sent, and later events are ignored. Never switches."""
         self._closed = True
         self._channels.close()
-        if self._next_balance is not None:
-            self._next_balance.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
 
     # Events
 
@@ -270,6 +277,10 @@ class Term:
         for stopped in self._in_turns(take_all(self._stopped)):
             self._deletion.replica_stopped(*stopped)
 
+    def refused_deletions(self) -> None:
+        """Start the deletions again that a broker or ZooKeeper has refused."""
+        self._deletion.resume(())
+
     def isrs_changed(self) -> None:
         """Leaders have notified us of ISR changes: read these states and inform all brokers.
         Notifications that were read are removed, also unreadable ones."""
@@ -294,12 +305,8 @@ class Term:
         if not self.context.reassigning:
             wanted = imbalanced(self.context, self._config.leader_imbalance_per_broker_percentage)
             self._changes.elect_preferred(wanted)
-        self._balance_after(self._config.leader_imbalance_check_interval_seconds)
-
-    def _balance_after(self, seconds: float) -> None:
-        self._next_balance = self._runtime.call_later(
-            seconds, self._post_own, "leader balance", self.balance_leaders
-        )
+        seconds = self._config.leader_imbalance_check_interval_seconds
+        self._post_after(seconds, "leader balance", self.balance_leaders)
 
     def registration(self, broker_id: int) -> nodes.BrokerRegistration | None:
         """The broker's registration as this term last read it in /brokers/ids. Never switches."""
@@ -382,6 +389,12 @@ class Term:
                 act()
 
         self._post(f"{name} (epoch {self.context.epoch})", act_while_controller)
+
+    def _post_after(self, seconds: float, name: str, act: Callable[[], None]) -> None:
+        """Post an event of this term in a while, instead of one of that name which is due later."""
+        if name in self._timers:
+            self._timers[name].cancel()
+        self._timers[name] = self._runtime.call_later(seconds, self._post_own, name, act)
 
     # Sending
 

@@ -10,8 +10,9 @@ A topic in `context.topics_to_delete` goes through these steps. Each event that 
        together; then all data of the topic is dropped
 
 While a replica's broker is dead the topic is ineligible and waits; it starts again when the broker
-returns. It also waits for the end of a reassignment in progress. Source:
-kafka.controller.TopicDeletionManager 0.8.2.2.
+returns. It also waits for the end of a reassignment in progress. What a broker or ZooKeeper refused
+is tried again after RETRY_S; in 0.8.2.2 when a broker starts, or another controller is elected.
+Source: kafka.controller.TopicDeletionManager 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from typing import Final
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
@@ -28,6 +30,9 @@ from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.zk.errors import OF_ONE_ZNODE
 
 logger = logging.getLogger(__name__)
+
+RETRY_S: Final = 10.0
+"""Time after which a deletion that was refused starts again."""
 
 Awaited = set[PartitionReplica]
 """The replicas of one start of a deletion whose brokers have not responded."""
@@ -39,6 +44,8 @@ class TopicDeletion:
     on_stopped   called with what `replica_stopped` takes, for each response of a broker
     remove       deletes the znodes of a topic that all brokers have deleted; if it raises one of
                  OF_ONE_ZNODE, the topic waits
+    on_refused   called when a broker or ZooKeeper has refused to delete a part of a topic: nothing
+                 else may call `resume`
     """
 
     def __init__(
@@ -48,13 +55,15 @@ class TopicDeletion:
         *,
         on_stopped: Callable[[Awaited, PartitionReplica, StopReplicaResponse], object],
         remove: Callable[[str], None],
+        on_refused: Callable[[], object],
     ) -> None:
         self._context = context
         self._changes = changes
         self._on_stopped = on_stopped
         self._remove = remove
+        self._on_refused = on_refused
         self._refused: set[str] = set()
-        """Those of which only the znodes are left, which could not be removed."""
+        """Those of which a broker could not delete a replica, or ZooKeeper the znodes."""
 
     def enqueue(self, topics: Collection[str]) -> None:
         """Start to delete existing topics."""
@@ -63,7 +72,7 @@ class TopicDeletion:
 
     def resume(self, topics: Iterable[str]) -> None:
         """Check queued topics again: the event that they waited for may have happened. Also those
-        whose znodes could not be removed, for which no event will tell."""
+        that were refused, for which no event will tell."""
         context = self._context
         again = {*topics, *self._refused}
         self._refused.clear()
@@ -89,6 +98,7 @@ class TopicDeletion:
         else:
             logger.error("Broker %d failed to delete %s: %s", replica.replica, replica, response)
             self.failed([replica])
+            self._refuse(topic)
 
     def failed(self, replicas: Iterable[PartitionReplica]) -> None:
         """Replicas cannot be deleted now: their broker is dead or refused. The topic waits."""
@@ -99,6 +109,11 @@ class TopicDeletion:
             self._context.awaited_deletions.get(replica.topic, set()).discard(replica)
         self._changes.replicas_to_deletion_ineligible(started)
         self._halt({replica.topic for replica in replicas})
+
+    def _refuse(self, topic: str) -> None:
+        if not self._refused:
+            self._on_refused()
+        self._refused.add(topic)
 
     def _halt(self, topics: Collection[str]) -> None:
         if topics:
@@ -149,8 +164,8 @@ class TopicDeletion:
             self._remove(topic)
         except OF_ONE_ZNODE as error:
             logger.error("The znodes of topic %s cannot be removed: %s", topic, error)
-            self._refused.add(topic)
             self._halt({topic})
+            self._refuse(topic)
             return
         self._context.forget_topics({topic})
         logger.info("Deletion of topic %s successfully completed", topic)

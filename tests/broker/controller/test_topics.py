@@ -7,18 +7,21 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
+from kafka08.broker.controller import term
 from kafka08.broker.controller.leadership import Leadership
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.term import Term
-from kafka08.errors import NO_ERROR
+from kafka08.errors import NO_ERROR, NotLeaderForPartition
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kafka08.protocol.types import Request, Response
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.errors import NotAllowed
 from tests.broker.controller.conftest import AT_0_10_2, Cluster, led
+from tests.broker.scripted_broker import agree
 from tests.waiting import until
 
 
@@ -235,6 +238,29 @@ def test_a_deletion_whose_znodes_stay_is_finished_later(
     cluster.broker(2)
     until(lambda: cluster.store.topics() == [], "the deletion to finish")
     assert "should be in one of the states" not in caplog.text
+
+
+def test_a_deletion_that_a_broker_refuses_starts_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker without descriptors, say, refuses it once. No event tells when it can."""
+    monkeypatch.setattr(term, "RETRY_S", 0.1)
+    one = cluster.broker(1)
+    cluster.active_controller(1, delete_topic_enable=True)
+    cluster.create_topic("t", {0: (1,), 1: (1,)})
+    cluster.wait_for_state("t", 1, 1, (1,))
+    refusals = [NotLeaderForPartition.code]
+
+    def refuse_once(request: Request) -> Response:
+        if isinstance(request, StopReplicaRequest) and request.delete_partitions and refusals:
+            return StopReplicaResponse(refusals.pop(), [])
+        return agree(request)
+
+    one.answer = refuse_once
+    cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+    until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
+    assert cluster.store.topics() == []
+    assert refusals == []
 
 
 def test_a_deletion_that_starts_again_while_responses_wait(cluster: Cluster) -> None:

@@ -12,6 +12,8 @@ import pytest
 from kafka08.broker.cluster import former_session
 from kafka08.broker.cluster.former_session import FormerSession
 from kafka08.broker.controller.request_znodes import RequestZnodes
+from kafka08.broker.controller.topic_deletion import TopicDeletion
+from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.errors import InvalidMessage
 from kafka08.log import files, loader
 from kafka08.log.log import Log
@@ -97,6 +99,30 @@ def _(patch: pytest.MonkeyPatch) -> None:
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SocketServer, "_pause_accepting", lambda self: self._accepting.stop())
+
+
+@planted(
+    "a refused state is not tried again",
+    "ours",
+    "whole or gone",
+    (Fault.DESCRIPTORS, Fault.TOPIC),
+    seed=11,
+    settings=PLAIN,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ReplicaManager, "retry_refused", lambda _: None)
+
+
+@planted(
+    "a deletion that a broker refused does not start again",
+    "0.8.2.2; ours",
+    "has not been deleted",
+    (Fault.DESCRIPTORS, Fault.TOPIC),
+    seed=5,
+    settings=PLAIN,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicDeletion, "_refuse", lambda *_: None)
 
 
 @planted(
