@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
-from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08 import kernel
@@ -533,9 +532,7 @@ def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
         retries=config.tries_again,
         backoff_s=config.retry_backoff_ms / 1000,
         max_request_bytes=config.max_request_size,
-        delivery_s=(
-            inf if config.idempotence is Idempotence.OFF else config.delivery_timeout_ms / 1000
-        ),
+        delivery_s=config.delivery_s,
         idempotence=config.idempotence,
         transactional_id=config.transactional_id or None,
     )

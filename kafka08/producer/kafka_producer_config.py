@@ -120,7 +120,7 @@ class KafkaProducerConfig(SecureClientConfig):
         60_000, low=1, doc="Age at which the coordinator aborts a transaction."
     )
     delivery_timeout_ms: int = key(
-        120_000, low=0, doc="How long an idempotent producer tries to deliver a batch."
+        120_000, low=0, doc="How long a batch is tried, if this is set or enable.idempotence=true."
     )
     interceptor_classes: str = key("", doc="Comma list of module:callable that make interceptors.")
     kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
@@ -199,6 +199,14 @@ class KafkaProducerConfig(SecureClientConfig):
         if self._is_required and "retries" not in self.given:
             return INT_MAX
         return self.retries
+
+    @property
+    def delivery_s(self) -> float:
+        """`delivery.timeout.ms` in seconds, where it is set or enable.idempotence=true; elsewhere
+        `retries` and `request.timeout.ms` limit the attempts."""
+        if self._is_required or "delivery.timeout.ms" in self.given:
+            return self.delivery_timeout_ms / 1000
+        return float("inf")
 
     @property
     def codec(self) -> int:

@@ -84,11 +84,11 @@ NOT_IDEMPOTENT: Final = UnsupportedVersion(
 class SenderSettings:
     """acks               0, 1 or -1
     ack_timeout_ms     how long a leader may wait for its followers
-    request_timeout_s  the timeout of a response, and of a batch that waits for its leader
+    request_timeout_s  the timeout of a response, and without delivery_s of the wait for a leader
     retries            attempts after the first one
     backoff_s          wait before a retry
     max_request_bytes  size of a request; at least one batch
-    delivery_s         no retry later than this after a batch was created
+    delivery_s         no retry later than this after a batch was created; inf: as retries say
     idempotence        whether brokers are to store each batch once, see Idempotence
     transactional_id   whether all batches belong to transactions
     """
@@ -429,13 +429,13 @@ class Sender(ProcessBound):
             self.metrics.forget(idle)
 
     def _expire(self, now: float) -> float:
-        """Fail batches that have waited for a leader, or a connection to it, for longer than
-        request.timeout.ms; returns seconds until the next check."""
+        """Fail batches that have waited too long for a leader, or a connection to it; returns
+        seconds until the next check."""
         if now < self._expire_at:
             return self._expire_at - now
-        timeout_s = self._settings.request_timeout_s
-        if self._settings.delivery_s != inf:
-            timeout_s = self._settings.delivery_s
+        timeout_s = self._settings.delivery_s
+        if timeout_s == inf:
+            timeout_s = self._settings.request_timeout_s
         self._expire_at = now + min(1.0, timeout_s / 4)
         brokers = self._metadata.cluster.brokers.values()
         reachable = {b for b in brokers if self._network.is_open((b.host, b.port))}

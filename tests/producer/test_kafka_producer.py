@@ -538,11 +538,21 @@ def test_a_paused_broker_times_out_and_does_not_hold_up_the_others(cluster: TcpC
         cluster.resume(1)
 
 
-def test_a_partition_without_leader_times_out(cluster: TcpCluster) -> None:
-    """Batches wait for a leader for request.timeout.ms, and are sent if there is one in time."""
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"request_timeout_ms": 300},
+        {"request_timeout_ms": 300, "acks": "all", "retries": 10},
+        {"delivery_timeout_ms": 300},
+        {"delivery_timeout_ms": 300, "enable_idempotence": True},
+    ],
+)
+def test_a_partition_without_leader_times_out(cluster: TcpCluster, keys: dict[str, Any]) -> None:
+    """Batches wait for a leader for request.timeout.ms, or as long as delivery.timeout.ms says, and
+    are sent if there is one in time."""
     cluster.leaders[T0] = NO_LEADER
     with (
-        producer_on(cluster, request_timeout_ms=300) as producer,
+        producer_on(cluster, **keys) as producer,
         pytest.raises(RequestTimeout, match=r"\[t,0\]: no leader"),
     ):
         producer.send(ProducerRecord("t", b"a", partition=0)).result(SECONDS)
