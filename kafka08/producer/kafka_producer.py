@@ -48,7 +48,6 @@ from kafka08.producer.batch import (
 )
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
-from kafka08.producer.idempotence import Idempotence
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.network_client import NetworkClient
