@@ -334,7 +334,11 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         """Drop what is not sent, whose futures get FailedTransaction, and abort."""
         transactions = self._transactional()
         error = FailedTransaction("the transaction was aborted")
-        self._accumulator.complete(self._accumulator.take_unsent(), error=error)
+        unsent = self._accumulator.take_unsent()
+        if any(batch.sent_as is not None for batch in unsent):
+            # To be sent again: their numbers are missing now, so the next transaction needs others.
+            transactions.fail(error)
+        self._accumulator.complete(unsent, error=error)
         self.flush(timeout)
         transactions.end(commits=False)
 

@@ -34,6 +34,7 @@ from kafka08.errors import (
     ProducerClosed,
     ProtocolError,
     RequestTimeout,
+    UnknownProducerId,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
     error_of,
@@ -303,15 +304,20 @@ class Sender(ProcessBound):
             if not form.gives_ids and self._settings.idempotence is Idempotence.REQUIRED:
                 form = form._replace(unsupported=form.unsupported or NOT_IDEMPOTENT)
         with self._accumulator.lock:
-            drained, has_more = self._accumulator.drain(
-                broker,
-                settings.max_request_bytes,
-                now,
-                form.magic,
-                takes_wrappers=form.takes_wrappers,
-                identity=self._identity if form.magic == RECORDS else None,
-            )
-        if not drained:
+            # Under the lock: numbers of what ends are missing, until there is another identity.
+            is_over = self._transactions is not None and self._transactions.has_failed
+            if not is_over:
+                drained, has_more = self._accumulator.drain(
+                    broker,
+                    settings.max_request_bytes,
+                    now,
+                    form.magic,
+                    takes_wrappers=form.takes_wrappers,
+                    identity=self._identity if form.magic == RECORDS else None,
+                )
+        if is_over:
+            self._drop_unsent()
+        if is_over or not drained:
             return False
         if form.unsupported is not None:
             for parts in drained:
@@ -442,9 +448,7 @@ class Sender(ProcessBound):
         for batch in self._accumulator.take_overdue(now - timeout_s, reachable):
             text = f"{batch.tp}: no leader was reachable within {timeout_s * 1000:.0f} ms"
             self.metrics.failed([batch], now)
-            self._accumulator.complete([batch], error=RequestTimeout(text))
-            if self._transactions is not None:
-                self._fail_transaction(self._transactions, RequestTimeout(text))
+            self._end_failed([batch], RequestTimeout(text))
         return self._expire_at - now if self._accumulator.incomplete_count else float("inf")
 
     # ------------------------------------------------------------------------------ responses
@@ -514,7 +518,9 @@ class Sender(ProcessBound):
 
     def _failed(self, parts: Sequence[RecordBatch], error: KafkaError) -> None:
         """Retry where possible; complete the other batches with the error."""
-        verdict = self._accumulator.passes(parts[0], error)
+        # In a transaction only the coordinator gives the next epoch.
+        is_forgotten = self._transactions is not None and isinstance(error, UnknownProducerId)
+        verdict = False if is_forgotten else self._accumulator.passes(parts[0], error)
         if needs_metadata(error):
             self._metadata.request_update([parts[0].tp.topic])
         if verdict and isinstance(error, UnsupportedForMessageFormat):
@@ -554,13 +560,19 @@ class Sender(ProcessBound):
             self._accumulator.put_back(again)
         ended = [batch for batch in parts if batch not in again]
         self.metrics.failed(ended, now)
-        self._accumulator.complete(ended, error=error, were_in_flight=not again)
-        if ended and self._transactions is not None:
-            self._fail_transaction(self._transactions, error)
+        self._end_failed(ended, error, were_in_flight=not again)
 
-    def _fail_transaction(self, transactions: Transactions, error: KafkaError) -> None:
-        """None of the batches that are not sent will be."""
-        transactions.fail(error)
-        unsent = self._accumulator.take_unsent()
-        left = FailedTransaction(f"an earlier record of the transaction failed: {error}")
-        self._accumulator.complete(unsent, error=left)
+    def _end_failed(
+        self, ended: Sequence[RecordBatch], error: KafkaError, *, were_in_flight: bool = False
+    ) -> None:
+        """Complete batches with the error, which fails their transaction."""
+        if ended and self._transactions is not None:
+            self._transactions.fail(error)  # first: a commit may wait for these batches alone
+        self._accumulator.complete(ended, error=error, were_in_flight=were_in_flight)
+        if ended and self._transactions is not None:
+            self._drop_unsent()
+
+    def _drop_unsent(self) -> None:
+        """None of the batches of a failed transaction that are not sent will be."""
+        left = FailedTransaction("an earlier part of the transaction failed, or it was aborted")
+        self._accumulator.complete(self._accumulator.take_unsent(), error=left)

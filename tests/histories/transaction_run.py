@@ -198,7 +198,7 @@ class TransactionRun(Closeable):
     def _start(self, member: Member) -> None:
         """The former process of that name, if there is one, is not ended."""
         lines = self._directory / f"{member.name}-{member.session}"
-        with lines.open("wb") as out, lines.with_suffix(".log").open("wb") as log:
+        with lines.open("wb") as out, _log(lines).open("wb") as log:
             popen = subprocess.Popen(_line(member), stdout=out, stderr=log, cwd=ROOT)
         if member.name in self._current:
             self._former.append(self._current[member.name])
@@ -234,7 +234,7 @@ class TransactionRun(Closeable):
 
     @staticmethod
     def _last_words(one: Process) -> str:
-        return one.lines.with_suffix(".log").read_text()[-2000:]
+        return _log(one.lines).read_text()[-2000:]
 
     # --------------------------------------------------------------------------------- the faults
 
@@ -249,13 +249,16 @@ class TransactionRun(Closeable):
             time.sleep(self._rng.uniform(0, 1.5))
 
     def _break_a_broker(self) -> None:
-        """For a while. Half of the time all replicas are in sync again before the next fault."""
+        """One or two, for a while. Half of the time all replicas are in sync again before the next
+        fault."""
         faults = [self._kill, self._pause, self._cut, self._reset, self._expire]
         faults += [self._fill_disk, self._slow_disk, self._break_requests, self._kill_all]
-        fault, broker = self._rng.choice(faults), self._rng.randrange(BROKERS)
-        self._count(fault.__name__, f"broker {broker}")
-        fault(broker)
-        time.sleep(self._rng.uniform(0, FAULT_S_MAX))
+        for broker in self._rng.sample(range(BROKERS), self._rng.choice([1, 1, 2])):
+            fault = self._rng.choice(faults)
+            self._count(fault.__name__, f"broker {broker}")
+            fault(broker)
+            time.sleep(self._rng.uniform(0, FAULT_S_MAX / 2))
+        time.sleep(self._rng.uniform(0, FAULT_S_MAX / 2))
         self._note("heal")
         self._cluster.heal()
         if self._rng.random() < 0.5:
@@ -366,7 +369,7 @@ class TransactionRun(Closeable):
                     time.sleep(STACKS_S)
                 if one.member.client != "librdkafka":
                     stuck.append(f"stuck: {one.member.name}/{one.member.session} does not end")
-                else:  # a call may hang for longer than its timeout
+                else:  # its #5456: send_offsets_to_transaction ignores its timeout
                     self._count("librdkafka_hangs", f"{self._tail(one)}; {self._last_words(one)}")
                     one.popen.kill()
                     one.popen.wait()
@@ -510,6 +513,11 @@ class TransactionRun(Closeable):
         (self._directory / "story").write_text(text)
         for broker in self._cluster.brokers:
             shutil.copy(broker.process.log, self._directory / f"broker-{broker.id}.log")
+
+
+def _log(lines: Path) -> Path:
+    """Of the process that writes these lines."""
+    return lines.parent / f"{lines.name}.log"
 
 
 def _line(member: Member) -> list[str]:

@@ -2,26 +2,96 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from kafka08.embedded import EmbeddedCluster
-from kafka08.errors import ConfigError, UnsupportedVersion
-from kafka08.producer import KafkaProducer, KafkaProducerConfig
-from tests.integration.transactional import SCENARIOS
+from kafka08.errors import (
+    ConfigError,
+    FailedTransaction,
+    MessageSizeTooLarge,
+    UnknownProducerId,
+    UnsupportedVersion,
+)
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from tests.integration.transactional import SCENARIOS, committed_values, producer_on
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
+def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(brokers=1, config={"api.level": "0.11.0"}) as cluster:
-        yield cluster.bootstrap
+        yield cluster
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_at_level_0_11(bootstrap: str, scenario: Callable[[str, str], None]) -> None:
+def test_at_level_0_11(cluster: EmbeddedCluster, scenario: Callable[[str, str], None]) -> None:
     """What each scenario says."""
-    scenario(bootstrap, scenario.__name__)
+    scenario(cluster.bootstrap, scenario.__name__)
+
+
+@pytest.fixture
+def topic(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = str(request.node.originalname)
+    cluster.create_topic(name)
+    yield name
+    cluster.heal()
+
+
+@pytest.fixture
+def producer(cluster: EmbeddedCluster, topic: str) -> Iterator[KafkaProducer]:
+    keys = {"max_block_ms": 5000, "retry_backoff_ms": 20_000}
+    with producer_on(cluster.bootstrap, topic, **keys) as producer:
+        producer.init_transactions()
+        yield producer
+
+
+def test_an_abort_drops_a_record_that_is_to_be_sent_again(
+    cluster: EmbeddedCluster, topic: str, producer: KafkaProducer
+) -> None:
+    """Its number is missing then, but the next epoch is the coordinator's to give: with one of its
+    own the producer could end no transaction any more."""
+    refused = cluster.faults.add("Produce", topic=topic, error="NOT_LEADER_FOR_PARTITION")
+    producer.begin_transaction()
+    future = producer.send(ProducerRecord(topic, b"gone"))
+    until(lambda: producer.metrics()["producer-metrics"]["record-retry-total"])
+    producer.abort_transaction(30)
+    with pytest.raises(FailedTransaction):
+        future.result(0)
+    refused.remove()
+    for value in (b"first", b"second"):
+        with producer.transaction():
+            producer.send(ProducerRecord(topic, value))
+    committed_values(cluster.bootstrap, topic, [b"first", b"second"])
+
+
+def test_a_commit_knows_of_a_failure_at_once(
+    cluster: EmbeddedCluster, topic: str, producer: KafkaProducer
+) -> None:
+    """A commit that waited for the record raises its error, also before the record's callback has
+    returned."""
+    cluster.faults.add("Produce", topic=topic, error="MESSAGE_SIZE_TOO_LARGE")
+    is_over = threading.Event()
+    producer.begin_transaction()
+    producer.send(ProducerRecord(topic, b"gone"), lambda *_: is_over.wait(10))
+    with pytest.raises(MessageSizeTooLarge):
+        producer.commit_transaction(30)
+    is_over.set()
+    producer.abort_transaction(30)
+
+
+def test_a_producer_that_is_forgotten_asks_the_coordinator(
+    cluster: EmbeddedCluster, topic: str, producer: KafkaProducer
+) -> None:
+    """In a transaction it does not go on under an epoch of its own."""
+    cluster.faults.add("Produce", topic=topic, error="UNKNOWN_PRODUCER_ID", times=1)
+    with pytest.raises(UnknownProducerId), producer.transaction():
+        producer.send(ProducerRecord(topic, b"gone"))
+    with producer.transaction():
+        producer.send(ProducerRecord(topic, b"kept"))
+    committed_values(cluster.bootstrap, topic, [b"kept"])
 
 
 def test_transactions_need_a_name_and_a_broker_that_has_them() -> None:
