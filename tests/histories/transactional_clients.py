@@ -172,7 +172,7 @@ class LibrdkafkaSender:
         _as_librdkafka(lambda: self._producer.produce(tp.topic, value, partition=tp.partition))
 
     def flush(self) -> None:
-        self._producer.flush(CALL_S)
+        _as_librdkafka(lambda: self._producer.flush(CALL_S))
 
     def send_offsets(self, offsets: Mapping[TopicPartition, int], group: str) -> None:
         positions = [_place(tp, offset) for tp, offset in offsets.items()]
