@@ -79,6 +79,8 @@ GROUP_ID_NOT_FOUND: Final = 69
 CONTROLLER_S: Final = 10.0
 """How long a controller is looked for."""
 CONTROLLER_PAUSE_S: Final = 0.5
+SHOWN_PAUSE_S: Final = 0.05
+"""Until a broker is asked again whether it shows a change."""
 MARGIN_MS: Final = 10_000
 """Added to the timeout in a request to get the timeout for its response."""
 
@@ -86,7 +88,8 @@ MARGIN_MS: Final = 10_000
 class BrokerAdmin(Closeable):
     """The operations of AdminClient that brokers serve. Usable in a `with` statement.
 
-    timeout_ms   how long brokers may take to elect leaders of a new topic, or to delete a topic
+    timeout_ms   how long brokers may take to elect leaders of a new topic, to show a change, or to
+                 delete a topic
     security     of the connections to brokers
     """
 
@@ -151,7 +154,7 @@ class BrokerAdmin(Closeable):
             raise AdminError(f"Topic {name}: {result.message or error}") from None
         if dry_run:
             return {}
-        return self._replicas(name)
+        return self._replicas(name, partitions if assignment is None else len(assignment))
 
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
         """Delete a topic. False if it is not gone in time: it is deleted later, or never by brokers
@@ -254,7 +257,7 @@ class BrokerAdmin(Closeable):
         first = len(topic.partitions)
         if dry_run:
             return dict.fromkeys(range(first, partitions), ())
-        return {n: rs for n, rs in self._replicas(name).items() if n >= first}
+        return {n: rs for n, rs in self._replicas(name, partitions).items() if n >= first}
 
     def overrides(self, name: str) -> dict[str, str]:
         """The topic's overrides; AdminError from brokers before 0.11."""
@@ -371,17 +374,29 @@ class BrokerAdmin(Closeable):
                 }
         return found
 
-    def _replicas(self, name: str) -> dict[int, tuple[int, ...]]:
-        """Those of a topic that was just changed, by the word of the controller: other brokers
-        learn of it a moment later. All topics are requested: a request by name would create the
-        topic again if it was deleted since."""
-        metadata = self._ask_controller(MetadataRequest(None), (1, 2), "to change topics")
-        return {
-            p.partition: tuple(p.replicas)
-            for topic in metadata.topics
-            if topic.topic == name
-            for p in topic.partitions
-        }
+    def _replicas(self, name: str, count: int) -> dict[int, tuple[int, ...]]:
+        """Those of a topic that was just changed and has so many partitions. The controller is
+        asked, which is the first to know them; of brokers without ZooKeeper it is any broker, so it
+        may need a moment. All topics are requested: a request by name would create the topic again
+        if it was deleted since."""
+        give_up_at = self._runtime.monotonic() + self._timeout_ms / 1000
+        while True:
+            metadata = self._ask_controller(MetadataRequest(None), (1, 2), "to change topics")
+            found = {
+                p.partition: tuple(p.replicas)
+                for topic in metadata.topics
+                if topic.topic == name
+                for p in topic.partitions
+            }
+            if len(found) >= count:
+                return found
+            if self._runtime.monotonic() + SHOWN_PAUSE_S > give_up_at:
+                raise AdminError(
+                    f"Topic {name} is changed, but after {self._timeout_ms} ms the controller "
+                    f"shows {len(found)} of {count} partitions; kafka08 topic describe {name} "
+                    "shows its state"
+                )
+            self._runtime.sleep(SHOWN_PAUSE_S)
 
     # Requests
 
