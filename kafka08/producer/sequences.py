@@ -7,6 +7,9 @@ before it is known that no batch behind it is stored, or such a batch would be s
 then they are sent again one by one, as they were. The broker refuses the first that it lacks
 (OutOfOrderSequence), and with it all behind.
 
+In a transaction only the coordinator gives epochs: what ends without being stored fails it, nothing
+more of it is sent, and the abort gets the next identity (`restart`).
+
 A topic of an older message format has no place for the numbers (UnsupportedForMessageFormat). Where
 they are wanted and not required, its partition goes on without: one request at a time, in order.
 
