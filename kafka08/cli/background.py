@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from kafka08.cli.signals import wait_in_ticks
+
 T = TypeVar("T")
 
 
@@ -37,7 +39,7 @@ class Background(Generic[T]):
     def result(self, timeout_s: float | None = None) -> T:
         """Wait for the end of the work, and return its result or raise its error. Raises Unfinished
         after `timeout_s`; never once `on_end` is called."""
-        if not self._ended.wait(timeout_s):
+        if not wait_in_ticks(self._ended.wait, timeout_s):
             raise Unfinished
         if self._error is not None:
             raise self._error

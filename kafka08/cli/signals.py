@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import Any, Final, TypeVar
 
 import click
@@ -54,6 +55,19 @@ def interrupt_on_stop_signals() -> None:
     handle_stop_signals(interrupt)
     if stop_was_requested():
         raise Interrupted
+
+
+def wait_in_ticks(wait: Callable[[float], bool], timeout_s: float | None) -> bool:
+    """Wait in pieces, until `wait` returns true or the time is over; returns which. A signal that
+    comes when the main thread is about to block, or that the system gives to another thread, ends
+    no wait: its handler runs when the main thread executes Python again."""
+    end = inf if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        left_s = max(0.0, end - time.monotonic())
+        if wait(min(left_s, TICK_S)):
+            return True
+        if left_s <= TICK_S:
+            return False
 
 
 class Interrupted(KeyboardInterrupt):
@@ -102,11 +116,12 @@ class StopRequest:
         raise NotImplementedError("a stop is not taken back")
 
     def wait(self, timeout: float | None = None) -> bool:
-        if not self._is_requested:
-            limit = -1 if timeout is None else max(0.0, timeout)
-            if self._latch.acquire(timeout=limit):
-                self.set()  # the next thread gets it
+        if not self._is_requested and wait_in_ticks(self._wait_for_latch, timeout):
+            self.set()  # the next thread gets it
         return self._is_requested
+
+    def _wait_for_latch(self, timeout_s: float) -> bool:
+        return self._latch.acquire(timeout=timeout_s)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -136,9 +151,7 @@ class StopRequest:
 
     @contextmanager
     def _ticking(self) -> Iterator[None]:
-        """A timer interrupts the main thread again and again. A signal that comes when that thread
-        is about to block, or that the system gives to another thread, ends no wait: its handler
-        runs when the main thread executes Python again."""
+        """A timer interrupts the main thread again and again, as wait_in_ticks ends its waits."""
         before = signal.signal(signal.SIGALRM, self._tick)
         timer = signal.setitimer(signal.ITIMER_REAL, TICK_S, TICK_S)
         try:

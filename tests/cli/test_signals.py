@@ -8,12 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from kafka08.cli.signals import Stopped, StopRequest
+from kafka08.cli.background import Background
+from kafka08.cli.signals import Interrupted, Stopped, StopRequest, interrupt_on_stop_signals
 
 
 @pytest.fixture(autouse=True)
@@ -86,27 +88,53 @@ def test_limited_work_gets_some_seconds(early: bool) -> None:
     assert before == signal.getsignal(signal.SIGALRM)
 
 
+@contextmanager
+def signaled_elsewhere() -> Iterator[None]:
+    """SIGTERM comes a moment later, another thread than the main one gets it, and what the block
+    waits for ends, much before its time."""
+    end = threading.Event()
+    other = threading.Thread(target=end.wait)
+    other.start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    late = threading.Timer(0.05, send, [signal.SIGTERM])
+    late.start()
+    began = time.monotonic()
+    try:
+        yield
+        assert time.monotonic() - began < 10
+    finally:
+        late.join()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        end.set()
+        other.join()
+
+
 def test_a_signal_that_another_thread_gets_ends_a_wait() -> None:
     """The system may give a signal to another thread, or to the main thread just before it blocks.
     That ends no system call of the main thread, and yet a wait of it ends."""
     stop = StopRequest()
-    other = threading.Event()
-    thread = threading.Thread(target=other.wait)
-    thread.start()
-    late = threading.Timer(0.05, send, [signal.SIGTERM])
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        late.start()
-        began = time.monotonic()
+    with signaled_elsewhere():
         with pytest.raises(Stopped), stop.limited(0.01):
             threading.Event().wait(20)
         with pytest.raises(Stopped), stop.waiting():
             threading.Event().wait(20)
-        assert time.monotonic() - began < 10
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        other.set()
-        thread.join()
+
+
+def test_such_a_signal_sets_the_event() -> None:
+    """A command that does nothing but wait for it ends."""
+    stop = StopRequest()
+    with signaled_elsewhere():
+        assert stop.wait(20)
+
+
+def test_such_a_signal_ends_a_wait_for_work() -> None:
+    """A command whose main thread waits for another one is interrupted."""
+    interrupt_on_stop_signals()
+    end = threading.Event()
+    work = Background(lambda: end.wait(60), name="work")
+    with signaled_elsewhere(), pytest.raises(Interrupted):
+        work.result(20)
+    end.set()
 
 
 def test_limited_work_that_ends_in_time_is_done() -> None:
