@@ -22,7 +22,8 @@ class Level(enum.IntEnum):
     V0_10_2 = 3
     """0.10.2.2: message timestamps, ApiVersions, topics created by request."""
     V0_11_0 = 4
-    """0.11.0.3, incomplete: kafka08.protocol.served lists the versions that are not served yet."""
+    """0.11.0.3: record batches with headers, idempotent producers, transactions.
+    kafka08.protocol.served lists the versions that are not served yet."""
 
     def __str__(self) -> str:
         return self.name.removeprefix("V").replace("_", ".")
@@ -41,9 +42,9 @@ class ByLevel(dict[Level, T]):
         return found
 
 
-NEWEST: Final = Level.V0_10_2
-"""The newest fully supported level. Local clusters have it by default, so that clients of all ages
-need no settings. `api.level` of a single broker is 0.8.2 by default."""
+NEWEST: Final = Level.V0_11_0
+"""The newest level. New local clusters have it by default, so that clients of all ages need no
+settings. `api.level` of a single broker is 0.8.2 by default."""
 
 LEVELS: Final = tuple(str(level) for level in Level)
 """The numbers of all levels, ascending."""

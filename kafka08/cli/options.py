@@ -297,7 +297,7 @@ def interval_option(default: float, *, at_least: float) -> Callable[[Function], 
 
 
 def level_option(default: Level) -> Callable[[Function], Function]:
-    """--level 0.8.2|0.9.0|0.10.2, for `level_keys`. `default`: the level without the option."""
+    """The option --level, for `level_keys`. `default`: the level without it."""
     return click.option(
         "--level",
         type=click.Choice(LEVELS),

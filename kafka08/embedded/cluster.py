@@ -70,7 +70,7 @@ class EmbeddedCluster(Startable):
                 on other machines reach the brokers, though not ZooKeeper. ConfigError for listeners
                 and advertised.listeners, which have the port of one broker
     level       the release whose protocol they speak: 0.8.2, 0.9.0, 0.10.2 or 0.11.0; the same as
-                `api.level` in `config`. None: that of the data in `data_dir`, or else 0.10.2.
+                `api.level` in `config`. None: that of the data in `data_dir`, or else 0.11.0.
                 ConfigError for another one
     data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
                 they are free; None: a temporary one, removed at stop. ConfigError for a path with a
@@ -150,7 +150,7 @@ class EmbeddedCluster(Startable):
 
     @property
     def level(self) -> str:
-        """The release whose protocol its brokers speak, such as 0.10.2."""
+        """The release whose protocol its brokers speak, such as 0.11.0."""
         return self._config["api.level"]
 
     @property

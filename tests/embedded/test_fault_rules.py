@@ -73,14 +73,18 @@ def test_an_error_hits_so_often(cluster: EmbeddedCluster) -> None:
 
 def test_what_took_effect_before_its_connection_closed(cluster: EmbeddedCluster) -> None:
     """Closed before the request took effect the record is stored once; after it, twice, as the
-    producer must send it again."""
+    producer must send it again, unless it is idempotent."""
     before = stored(cluster)
     with cluster.faults.add("Produce", close="before", times=1):
         send(cluster)
     assert stored(cluster) == before + 1
     with cluster.faults.add("Produce", close="after", times=1):
-        send(cluster, acks="all")  # its response is parked, until the follower has the record
+        # Its response is parked, until the follower has the record.
+        send(cluster, acks="all", enable_idempotence=False)
     assert stored(cluster) == before + 3
+    with cluster.faults.add("Produce", close="after", times=1):
+        send(cluster, acks="all")
+    assert stored(cluster) == before + 4
 
 
 def test_a_dropped_response_never_comes(cluster: EmbeddedCluster) -> None:

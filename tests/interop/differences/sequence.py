@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from kafka08.levels import NEWEST, Level
+from kafka08.levels import Level
 from tests.interop.differences.talk import Talk, Talks
 
 T = TypeVar("T", Talk, Talks)
@@ -90,7 +90,7 @@ def cluster_sequence(
     name: str,
     *,
     since: Level = Level.V0_8_2,
-    until: Level = NEWEST,
+    until: Level = Level.V0_10_2,
     departs: tuple[Level, ...] = (),
     stage: Stage = Stage.BOTH_LEAD,
 ) -> Callable[[Callable[[Talks], object]], Callable[[Talks], object]]:
