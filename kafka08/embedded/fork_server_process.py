@@ -52,7 +52,11 @@ PR_SET_NAME: Final = 15
 NAME_BYTES_MAX: Final = 15
 OF_THE_LIBRARY: Final = ("encodings.idna", "encodings.latin_1", "locale", "shutil")
 """Modules that the standard library imports in functions that a start calls."""
-OF_FAULTS: Final = ("kafka08.embedded.fault_injection", "kafka08.embedded.fault_rules")
+OF_FAULTS: Final = (
+    "kafka08.embedded.fault_injection",
+    "kafka08.embedded.fault_rules",
+    "kafka08.embedded.faulty_disk",
+)
 
 
 @dataclass(frozen=True)
