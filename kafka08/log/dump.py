@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX
-from kafka08.format import Batch, Message, RecordFormat, batches, format_of
+from kafka08.format import Batch, Message, RecordFormat, batches, control, format_of
 from kafka08.kernel.types import (
     CRC_END,
     CREATE_TIME,
@@ -64,11 +64,7 @@ TIMESTAMP_TYPES: Final = {
     CREATE_TIME: "CreateTime",
     LOG_APPEND_TIME: "LogAppendTime",
 }
-MARKER_KEY: Final = struct.Struct(">hh")
-"""Version and kind of the marker of a transaction."""
-MARKER_VALUE: Final = struct.Struct(">hi")
-"""Version and the coordinator's epoch."""
-MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
+MARKERS: Final = {control.ABORT: "ABORT", control.COMMIT: "COMMIT"}
 OPEN_TRANSACTION: Final = "currentTxnFirstOffset"
 ABORTED: Final = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
 PRODUCER: Final = (
@@ -525,8 +521,8 @@ def _sequence(batch: Batch, delta: int) -> int:
 def _marker(record: Message) -> Row:
     """The marker of a transaction; _Damage if it is none."""
     try:
-        _, kind = MARKER_KEY.unpack_from(record.key or b"")
-        _, coordinator_epoch = MARKER_VALUE.unpack_from(record.value or b"")
+        _, kind = control.KEY.unpack_from(record.key or b"")
+        _, coordinator_epoch = control.VALUE.unpack_from(record.value or b"")
     except struct.error as error:
         raise _Damage("the record of a control batch is no marker") from error
     name = MARKERS.get(kind, "UNKNOWN")

@@ -1,29 +1,18 @@
 """Batches and markers of producers with an id, as Producers takes them from a log. Pure.
 
-A marker is the one record of a control batch, which is never compressed:
-
-    key     version:i16  type:i16 (0 abort, 1 commit; others are skipped)
-    value   version:i16  coordinator_epoch:i32
-
-Source: org.apache.kafka.common.record.ControlRecordType, EndTransactionMarker 0.11.0.2.
+A marker is the one record of a control batch, which is never compressed; other types are skipped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
-from typing import Final
 
 from kafka08.format import batches
 from kafka08.format.batch import NO_PRODUCER, Batch
+from kafka08.format.control import ABORT, COMMIT, KEY, VALUE
 from kafka08.format.types import Buffer, CorruptMessage
 from kafka08.format.v2 import V2
 from kafka08.log.producers import Marker, SequencedBatch
-
-KEY: Final = Struct(">hh")
-VALUE: Final = Struct(">hi")
-ABORT: Final = 0
-COMMIT: Final = 1
 
 
 def producer_entries(data: Buffer) -> Iterator[SequencedBatch | Marker]:

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from struct import Struct
-from typing import Final
 
 from kafka08.format import Batch, RecordFormat, batches, format_of
+from kafka08.format.control import ABORT, KEY
 from kafka08.protocol.fetch import AbortedTransaction
 from kafka08.protocol.types import Buffer
-
-MARKER: Final = Struct(">hh")
-"""Version and type: the key of the record in a control batch."""
-ABORT: Final = 0
 
 
 def committed(data: Buffer, aborted: Iterable[AbortedTransaction]) -> Buffer:
@@ -47,4 +42,4 @@ def is_abort(view: memoryview, batch: Batch) -> bool:
     if batch.codec or not batch.record_count:
         return False
     key = next(form.records(view, batch, lambda _, value: value)).key
-    return key is not None and len(key) >= MARKER.size and MARKER.unpack_from(key)[1] == ABORT
+    return key is not None and len(key) >= KEY.size and KEY.unpack_from(key)[1] == ABORT
