@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from kafka08.protocol.served import Served
 
 REQUEST_HEADER: Final = struct.Struct(">hhih")
+VERSION_LOW_BYTE: Final = 3
+"""The position of a request's version, which is below 256."""
 """Key, version, correlation id, and the length of the client id. In a header without client id the
 last two bytes belong to the body, which always has them."""
 REQUEST_HEADER_SIZE: Final = 8

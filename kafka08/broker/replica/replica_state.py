@@ -15,6 +15,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka08 import kernel
+from kafka08.protocol.codec import VERSION_LOW_BYTE
+from kafka08.protocol.fetch import LOG_START_VERSION
 
 if TYPE_CHECKING:
     from kafka08.kernel import SegmentTail
@@ -28,10 +30,6 @@ UNKNOWN_LOG_END: Final = -1
 NOT_AT_THE_END: Final = -2
 """In the positions of `partitions_to_read`."""
 OFFSET: Final = Struct(">q")
-VERSION_LOW_BYTE: Final = 3
-"""Of a request's version, which is below 256."""
-LOG_START_VERSION: Final = 5
-"""Of Fetch; see kafka08.protocol.fetch."""
 
 
 class FollowerReplica:

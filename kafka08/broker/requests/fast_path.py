@@ -22,9 +22,9 @@ from kafka08 import kernel
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.fast_groups import FastGroups
 from kafka08.broker.requests.fast_produce import FastProduce
-from kafka08.broker.requests.fetch_call import VERSION_LOW_BYTE, FetchCall
+from kafka08.broker.requests.fetch_call import FetchCall
 from kafka08.levels import Level
-from kafka08.protocol.codec import REQUEST_HEADER, frame_of
+from kafka08.protocol.codec import REQUEST_HEADER, VERSION_LOW_BYTE, frame_of
 
 if TYPE_CHECKING:
     from kafka08.broker.requests.context import BrokerContext
@@ -69,7 +69,7 @@ class FastPath:
         self._broker = broker
         self._metadata_cache = broker.metadata_cache
         self._request_prefix = broker.request_prefix
-        self._at_0_10_2 = broker.config.level >= Level.V0_10_2
+        self._level = served.level
         self._partitions = broker.replica_manager.by_topic_name
         self._produce = FastProduce(broker)
         self._fetch_count = 0
@@ -107,7 +107,7 @@ class FastPath:
         if fields is None:
             return FALL_BACK
         version = payload[VERSION_LOW_BYTE]
-        return FetchCall(self._broker, self._at_0_10_2, link, payload, version, *fields).answer()
+        return FetchCall(self._broker, self._level, link, payload, version, *fields).answer()
 
     def metadata(self, payload: memoryview, _link: RequestConnection) -> ResponseFrame | Fallback:
         """The cached response to an equal request, if the metadata have not changed since."""

@@ -35,7 +35,7 @@ from kafka08.broker.replica.replica_state import append_sets, unacknowledged
 from kafka08.broker.requests.call import Call, answering
 from kafka08.broker.requests.fallback import FALL_BACK, Fallback
 from kafka08.broker.requests.handlers import produce
-from kafka08.protocol.codec import decode_header
+from kafka08.protocol.codec import VERSION_LOW_BYTE, decode_header
 from kafka08.protocol.produce import (
     MAGIC_2_VERSION,
     ProducePartition,
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from kafka08.structs import TopicPartition
 
 ALL_IN_SYNC: Final = -1
-VERSION_LOW_BYTE: Final = 3
 LENGTH: Final = Struct(">h")
 CLIENT_ID_POSITION: Final = 8
 """Behind key, version and correlation id."""

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-VERSION_LOW_BYTE: Final = 3
 COPIED_BYTES_MAX: Final = 128 << 10
 """The sets of a response to a follower are copied up to this size: one system call sends them all,
 and wakes the follower once."""
@@ -93,7 +92,7 @@ class FetchCall:
     def __init__(
         self,
         broker: BrokerContext,
-        at_0_10_2: bool,
+        level: Level,
         link: RequestConnection,
         payload: memoryview | None,
         version: int,
@@ -106,8 +105,7 @@ class FetchCall:
         limits: list[int],
     ) -> None:
         self._broker = broker
-        self._at_0_10_2 = at_0_10_2
-        self._at_0_11 = broker.config.level >= Level.V0_11_0
+        self._level = level
         self._link = link
         self._payload = payload
         self._version = version
@@ -130,7 +128,7 @@ class FetchCall:
         limits = [one.max_bytes for one in wanted.values()]
         assert isinstance(request, FetchRequest)
         fetch = cls(
-            broker, broker.config.level >= Level.V0_10_2, call.link, None, request.version,
+            broker, broker.config.level, call.link, None, request.version,
             request.replica_id, request.max_wait_ms, request.min_bytes, request.max_bytes,
             found, offsets, limits,
         )  # fmt: skip
@@ -171,7 +169,7 @@ class FetchCall:
         return None
 
     def _errors_end_wait(self, reads: Reads) -> bool:
-        if not self._at_0_10_2:
+        if self._level < Level.V0_10_2:
             return True
         cache = self._broker.metadata_cache
         known = [n for n in range(len(self._partitions)) if self._name(n).topic in cache]
@@ -183,9 +181,10 @@ class FetchCall:
     def _wanted_magic(self) -> int | None:
         """The newest magic of messages that the version allows; None if it takes them as they are
         stored."""
-        if self._version < MAGIC_1_VERSION and self._at_0_10_2:
+        if self._version < MAGIC_1_VERSION and self._level >= Level.V0_10_2:
             return 0
-        return 1 if self._version < MAGIC_2_VERSION and self._at_0_11 else None
+        is_newer = self._version < MAGIC_2_VERSION and self._level >= Level.V0_11_0
+        return 1 if is_newer else None
 
     def _name(self, number: int) -> TopicPartition:
         if self._names is not None:
@@ -246,13 +245,14 @@ class FetchCall:
         committed_only = self._replica_id < 0
         takes_any_replica = self._replica_id == DEBUGGING_CONSUMER
         is_limited = self._version >= LIMITED_VERSION
+        at_0_10_2 = self._level >= Level.V0_10_2
         refused = None
         for number in numbers:
             partition, offset, limit = partitions[number], offsets[number], limits[number]
             try:
                 if partition is None or not partition.is_leader or takes_any_replica:
                     partition = self._find(number)
-                if committed_only and self._at_0_10_2 and offset > self._end_of(partition):
+                if committed_only and at_0_10_2 and offset > self._end_of(partition):
                     # 0 bytes, up to the LEO: empty, and out of range only beyond that.
                     found = partition.read(offset, 0, committed_only=False)
                 elif not is_limited:
@@ -288,7 +288,7 @@ class FetchCall:
         name, manager = self._name(number), self._broker.replica_manager
         if self._replica_id != DEBUGGING_CONSUMER:
             partition = manager.leader_partition(name)
-        elif self._at_0_10_2 and name.topic not in self._broker.metadata_cache:
+        elif self._level >= Level.V0_10_2 and name.topic not in self._broker.metadata_cache:
             raise UnknownTopicOrPartition(f"topic {name.topic} is not known here")
         else:
             partition = manager.hosted_partition(name)
