@@ -22,7 +22,6 @@ from kafka08.errors import (
 )
 from kafka08.lifecycle import Closeable
 from kafka08.network.session import (
-    LOGIN_PART,
     PLAINTEXT,
     InFlightRequest,
     Security,
@@ -170,9 +169,7 @@ class Connection(Closeable):
             with waiting_for(self._server):
                 frame = self._receive_frame(timeout_ms)
             data = session.advance(frame)
-        self._log_in_at = inf
-        if session.login_ms:
-            self._log_in_at = self.runtime.monotonic() + session.login_ms / 1000 * LOGIN_PART
+        self._log_in_at = session.log_in_at(self.runtime.monotonic())
 
     def _log_in_again(self) -> None:
         """Before a request, where the login is soon over: a broker closes the connection then."""

@@ -154,6 +154,10 @@ class Session:
         self.is_opening = True
         return self.advance(None)
 
+    def log_in_at(self, now: float) -> float:
+        """When to log in again, `now` being the end of the login, in seconds; inf: never."""
+        return now + self.login_ms / 1000 * LOGIN_PART if self.login_ms else inf
+
     def log_in_again(self) -> bytes:
         """As `begin`, on an open connection with no request in flight. Source: KIP-368."""
         assert self._log_in is not None

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolError
 from kafka08.network.session import (
-    LOGIN_PART,
     InFlightRequest,
     Security,
     Session,
@@ -178,9 +177,7 @@ class BrokerChannel:
             self.state = State.OPEN
             self.backoff_s = 0.0
             self.is_missed = False
-            self.log_in_at = inf
-            if login_ms := self._session.login_ms:
-                self.log_in_at = self._runtime.monotonic() + login_ms / 1000 * LOGIN_PART
+            self.log_in_at = self._session.log_in_at(self._runtime.monotonic())
 
     def log_in_again(self) -> None:
         """Before the login of an open channel is over, with nothing in flight; then `write`."""
