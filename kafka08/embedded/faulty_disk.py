@@ -8,15 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kafka08.faults.disk import DiskFault
-from kafka08.runtime.disk import File, OpenMode, Syncable
-from kafka08.runtime.system_disk import (
-    FLAGS,
-    PERMISSIONS,
-    PRIVATE_PERMISSIONS,
-    Descriptor,
-    SystemDisk,
-    SystemFile,
-)
+from kafka08.runtime.disk import File, Syncable
+from kafka08.runtime.system_disk import Descriptor, SystemDisk, SystemFile
 
 
 class FaultyDisk(SystemDisk):
@@ -30,10 +23,8 @@ class FaultyDisk(SystemDisk):
         self._sleep = sleep
         self.fault: DiskFault | None = None
 
-    def open(self, path: Path, mode: OpenMode) -> File:
-        private = mode is OpenMode.PRIVATE
-        permissions = PRIVATE_PERMISSIONS if private else PERMISSIONS
-        return FaultyFile(self, path, FLAGS[mode], permissions)
+    def _file(self, path: Path, flags: int, permissions: int) -> File:
+        return FaultyFile(self, path, flags, permissions)
 
     def open_directory(self, path: Path) -> Syncable:
         return FaultyDirectory(self, path)

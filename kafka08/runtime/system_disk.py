@@ -142,7 +142,10 @@ class SystemDisk:
 
     def open(self, path: Path, mode: OpenMode) -> File:
         private = mode is OpenMode.PRIVATE
-        return SystemFile(path, FLAGS[mode], PRIVATE_PERMISSIONS if private else PERMISSIONS)
+        return self._file(path, FLAGS[mode], PRIVATE_PERMISSIONS if private else PERMISSIONS)
+
+    def _file(self, path: Path, flags: int, permissions: int) -> File:
+        return SystemFile(path, flags, permissions)
 
     def exists(self, path: Path) -> bool:
         return path.exists()
