@@ -184,8 +184,8 @@ class KafkaProducerConfig(SecureClientConfig):
         """Whether brokers are to store each record once."""
         if self._is_required:
             return Idempotence.REQUIRED
-        if self.enable_idempotence is not None:
-            return Idempotence.REQUIRED if self.enable_idempotence else Idempotence.OFF
+        if self.enable_idempotence is False:
+            return Idempotence.OFF
         may = (
             self.required_acks == -1
             and self.retries > 0

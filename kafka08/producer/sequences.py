@@ -100,11 +100,6 @@ class Sequences:
         self._next = (self._next + batch.count) & INT_MAX
         self.unacked.append(batch)
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the id has no later epoch: the partition needs another one."""
-        return self.identity is not None and self.identity.epoch >= EPOCH_MAX
-
     def put_back(self, batch: RecordBatch, queued: deque[RecordBatch]) -> None:
         """Return a batch with a sequence to its place among those that will be sent."""
         before = {id(one) for one in takewhile(lambda one: one is not batch, self.unacked)}
