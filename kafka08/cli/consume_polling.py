@@ -28,7 +28,7 @@ from kafka08.errors import (
 )
 from kafka08.listing import counted
 from kafka08.protocol.version_ranges import OF_0_8
-from kafka08.structs import TopicPartition
+from kafka08.structs import TopicPartition, host_port
 
 if TYPE_CHECKING:
     from kafka08.client import ClusterClient
@@ -98,7 +98,7 @@ def refuse_0_8(config: KafkaConsumerConfig) -> None:
                 continue
             if connection.versions is OF_0_8:
                 raise NoBrokerSaysVersions(
-                    f"{host}:{port} is a broker of 0.8, which coordinates no groups"
+                    f"{host_port(host, port)} is a broker of 0.8, which coordinates no groups"
                 )
             return
 
