@@ -23,7 +23,7 @@ counts. Source: kafka.log.ProducerStateManager 0.11.0.2 and 1.0.0.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -136,7 +136,6 @@ class _Producer:
     offset_delta: int = 0
     timestamp_ms: int = -1
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
-    first_offset: int = NO_OFFSET
     arrived_ms: int = 0
     batches: deque[KnownBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_MAX))
     ended_by: Marker | None = None
@@ -160,6 +159,8 @@ class Producers:
 
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
+        self._open: dict[int, int] = {}
+        """Producer id → first offset of its open transaction, which a new epoch does not end."""
         self._unreplicated: list[tuple[int, int]] = []
         """First offset and marker of each transaction whose marker the HW has not passed yet."""
         self._begun: dict[int, int] = {}
@@ -198,7 +199,7 @@ class Producers:
             return None
         self.check_epoch(batch.producer_id, batch.epoch)
         known = self._producers.get(batch.producer_id)
-        self._check_transaction(batch, known)
+        self._check_transaction(batch)
         expected = 0
         if known is not None and batch.epoch == known.epoch:
             for one in known.batches:
@@ -225,8 +226,8 @@ class Producers:
                 f"producer {producer_id}: epoch {epoch} is below {known.epoch}"
             )
 
-    def _check_transaction(self, batch: SequencedBatch, known: _Producer | None) -> None:
-        is_open = known is not None and known.first_offset != NO_OFFSET
+    def _check_transaction(self, batch: SequencedBatch) -> None:
+        is_open = batch.producer_id in self._open
         if is_open and not batch.is_transactional:
             raise InvalidTxnState(f"producer {batch.producer_id} has an open transaction")
         begun = self._begun.get(batch.producer_id)
@@ -254,24 +255,21 @@ class Producers:
                 batch.max_timestamp_ms,
             )
         )
-        if batch.is_transactional and known.first_offset == NO_OFFSET:
-            known.first_offset = batch.base_offset
+        if batch.is_transactional:
+            self._open.setdefault(batch.producer_id, batch.base_offset)
 
     def _begin_epoch(self, producer_id: int, epoch: int, former: _Producer | None) -> _Producer:
-        """The producer with no sequence yet. An open transaction stays open until its marker."""
+        """The producer with no sequence yet."""
         found = self._producers[producer_id] = _Producer(epoch)
         if former is not None:
             found.coordinator_epoch = former.coordinator_epoch
-            found.first_offset = former.first_offset
         return found
 
     # Transactions
 
     def has_begun(self, producer_id: int, epoch: int) -> bool:
         """Whether a batch of a transaction of the producer is taken."""
-        known = self._producers.get(producer_id)
-        is_open = known is not None and known.first_offset != NO_OFFSET
-        return is_open or self._begun.get(producer_id) == epoch
+        return producer_id in self._open or self._begun.get(producer_id) == epoch
 
     def begin_transaction(self, producer_id: int, epoch: int) -> None:
         """The coordinator has this partition in a transaction of the producer: its batches are
@@ -302,10 +300,11 @@ class Producers:
         known = self._producers.get(marker.producer_id)
         if known is None or known.epoch != marker.epoch:
             known = self._begin_epoch(marker.producer_id, marker.epoch, known)
-        first = marker.offset if known.first_offset == NO_OFFSET else known.first_offset
-        if known.first_offset != NO_OFFSET:
+        first = self._open.pop(marker.producer_id, None)
+        if first is None:
+            first = marker.offset
+        else:
             self._unreplicated.append((first, marker.offset))
-        known.first_offset = NO_OFFSET
         self._begun.pop(marker.producer_id, None)
         known.batches.clear()
         known.ended_by = marker
@@ -315,24 +314,13 @@ class Producers:
         known.arrived_ms = now_ms
         if marker.commits:
             return None
-        stable = min(self._open_offsets(), default=marker.offset + 1)
+        stable = min(self._open.values(), default=marker.offset + 1)
         return AbortedTransaction(marker.producer_id, first, marker.offset, stable)
 
-    def _open_offsets(self) -> Iterator[int]:
-        return (
-            known.first_offset
-            for known in self._producers.values()
-            if known.first_offset != NO_OFFSET
-        )
-
     @property
-    def open_transactions(self) -> dict[int, int]:
+    def open_transactions(self) -> Mapping[int, int]:
         """producer id → first offset of its open transaction."""
-        return {
-            producer_id: known.first_offset
-            for producer_id, known in self._producers.items()
-            if known.first_offset != NO_OFFSET
-        }
+        return self._open
 
     def high_watermark_rose(self, high_watermark: int) -> None:
         """Transactions whose markers lie below are complete."""
@@ -342,7 +330,7 @@ class Producers:
         """The first offset that a reader of committed messages must not see: that of the first
         transaction that is open, or whose marker is not replicated; else the HW."""
         self.high_watermark_rose(high_watermark)
-        firsts = [*self._open_offsets(), *(first for first, _ in self._unreplicated)]
+        firsts = [*self._open.values(), *(first for first, _ in self._unreplicated)]
         if not firsts:
             return high_watermark
         return min(max(min(firsts), log_start_offset), high_watermark)
@@ -350,10 +338,11 @@ class Producers:
     def log_start_rose(self, log_start_offset: int) -> None:
         """Messages below were deleted. Producers stay known, with their epochs. A transaction with
         nothing left in the log is over; one with a part left begins there."""
-        for known in self._producers.values():
-            if NO_OFFSET < known.first_offset < log_start_offset:
-                is_over = known.last_offset < log_start_offset
-                known.first_offset = NO_OFFSET if is_over else log_start_offset
+        for producer_id, first in list(self._open.items()):
+            if self._producers[producer_id].last_offset < log_start_offset:
+                del self._open[producer_id]
+            else:
+                self._open[producer_id] = max(first, log_start_offset)
         self._unreplicated = [
             (max(first, log_start_offset), last)
             for first, last in self._unreplicated
@@ -366,7 +355,7 @@ class Producers:
         expired = [
             producer_id
             for producer_id, known in self._producers.items()
-            if known.first_offset == NO_OFFSET and now_ms - known.arrived_ms >= after_ms
+            if producer_id not in self._open and now_ms - known.arrived_ms >= after_ms
         ]
         for producer_id in expired:
             del self._producers[producer_id]
@@ -394,7 +383,7 @@ class Producers:
                 known.offset_delta,
                 known.timestamp_ms,
                 known.coordinator_epoch,
-                known.first_offset,
+                self._open.get(producer_id, NO_OFFSET),
             )
             for producer_id, known in self._producers.items()
         ]
@@ -417,9 +406,10 @@ class Producers:
                 entry.offset_delta,
                 entry.timestamp_ms,
                 entry.coordinator_epoch,
-                entry.first_offset,
                 now_ms,
             )
+            if entry.first_offset != NO_OFFSET:
+                found._open[entry.producer_id] = entry.first_offset
         for producer_id, batch in batches or ():
             if producer_id in found:
                 found._producers[producer_id].batches.append(batch)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -251,12 +250,11 @@ class RecordState:
         if not exists(self._disk, self._checkpoint):
             create_file(self._disk, self._checkpoint)
             return LeaderEpochs()
-        with suppress(UnicodeDecodeError):
-            try:
-                return LeaderEpochs.decode(read_file(self._disk, self._checkpoint).decode("ascii"))
-            except CorruptLog as error:
-                logger.warning("%s: %s; it has no epochs then", self._checkpoint, error)
-        return LeaderEpochs()
+        try:
+            return LeaderEpochs.decode(read_file(self._disk, self._checkpoint).decode("ascii"))
+        except (CorruptLog, UnicodeDecodeError) as error:
+            logger.warning("%s: %s; it has no epochs then", self._checkpoint, error)
+            return LeaderEpochs()
 
     def _write_epochs(self) -> None:
         replace_file(self._disk, self._checkpoint, self.epochs.encode())
