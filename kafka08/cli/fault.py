@@ -43,6 +43,7 @@ def fault() -> None:
 @click.option("--topic", help="A topic that they name.")
 @click.option("--partition", type=int, help="A partition of that topic.")
 @click.option("--group", help="A group that they name.")
+@click.option("--transactional-id", help="The transactional id that they name.")
 @click.option("--client-id", help="The client id of their sender.")
 @click.option("--skip", type=int, help="So many matching requests pass first.")
 @click.option("--times", type=int, help="So many are hit at most.")

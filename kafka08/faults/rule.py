@@ -13,13 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from kafka08.errors import CODES, NO_ERROR, ApiError, ConfigError
-from kafka08.faults.names import (
-    groups_in,
-    names_groups,
-    names_partitions,
-    names_topics,
-    partitions_in,
-)
+from kafka08.faults.names import groups_in, keys_named, partitions_in, transactional_id_in
 from kafka08.levels import Level
 from kafka08.nearest import did_you_mean
 from kafka08.protocol.api import Api
@@ -42,6 +36,8 @@ ALIASES: Final = {
 """Names of APIs in other releases of Kafka."""
 WITH_ADDRESSES: Final = frozenset({"Metadata", "ConsumerMetadata"})
 """APIs whose responses have the addresses of brokers."""
+NAMED: Final = ("topic", "partition", "group", "transactional_id", "client_id")
+"""Keys that match what a request names."""
 PORT: Final = re.compile("[0-9]{1,5}")
 HOST_CHARACTERS_MAX: Final = 255
 
@@ -59,6 +55,7 @@ class Rule:
     topic          a topic that the request names, perhaps among others
     partition      a partition of that topic which it names
     group          a group that it names
+    transactional_id   the transactional id that it names; FindCoordinator for one names it, too
     client_id      the client id of its sender; followers have "ReplicaFetcherThread-…"
 
     Which matches are hit:
@@ -86,6 +83,7 @@ class Rule:
     topic: str | None = None
     partition: int | None = None
     group: str | None = None
+    transactional_id: str | None = None
     client_id: str | None = None
     skip: int = 0
     times: int | None = None
@@ -129,6 +127,8 @@ class Rule:
         if self.client_id not in (None, header.client_id):
             return False
         if self.group is not None and self.group not in groups_in(request):
+            return False
+        if self.transactional_id not in (None, transactional_id_in(request)):
             return False
         return self.topic is None or any(
             topic == self.topic and self.partition in (None, partition)
@@ -250,6 +250,7 @@ CHECKS: Final[dict[str, Check]] = {
     "topic": _topic,
     "partition": _number(0, (1 << 31) - 1),
     "group": _text,
+    "transactional_id": _text,
     "client_id": _text,
     "skip": _number(0, COUNT_MAX),
     "times": _number(1, COUNT_MAX),
@@ -277,31 +278,44 @@ def _check_action(rule: Rule) -> None:
 
 def _check_against(rule: Rule, level: Level, brokers: Collection[int]) -> None:
     """ConfigError if no request to these brokers can match, or what is to happen cannot."""
-    served_rows = SERVED[level].rows
-    rows = {
-        api.name: [row.version for row in api.versions if (api.key, row.version) in served_rows]
+    rows = [
+        (api, row)
         for api in rule.apis
-    }
-    if rule.api is not None and not any(rows.values()):
+        for row in api.versions
+        if SERVED[level].rows.get((api.key, row.version)) is row
+    ]
+    if not rows:
         raise ConfigError(f"api: brokers of level {level} have no {rule.api}")
-    if rule.version is not None and not any(rule.version in served for served in rows.values()):
-        served = ", ".join(map(str, rows[rule.api])) if rule.api else "others"
-        raise ConfigError(f"version: {rule.version}, but brokers of level {level} serve {served}")
+    if rule.version is not None:
+        found = [(api, row) for api, row in rows if row.version == rule.version]
+        if not found:
+            served = ", ".join(str(row.version) for _, row in rows) if rule.api else "others"
+            raise ConfigError(
+                f"version: {rule.version}, but brokers of level {level} serve {served}"
+            )
+        rows = found
     if rule.broker is not None and rule.broker not in brokers:
         raise ConfigError(f"broker: {rule.broker} is none of {', '.join(map(str, brokers))}")
     if rule.partition is not None and rule.topic is None:
         raise ConfigError("partition: it needs the topic, as key topic")
-    classes = [api.request for api in rule.apis]
-    for name, is_named in (
-        ("topic", names_topics),
-        ("partition", names_partitions),
-        ("group", names_groups),
-    ):
-        if getattr(rule, name) is not None and not any(map(is_named, classes)):
-            raise ConfigError(f"{name}: requests of {rule.api} name none, so none would match")
+    _check_names(rule, level, [keys_named(api, row) for api, row in rows])
     if rule.addresses is not None:
         if rule.api not in WITH_ADDRESSES:
             raise ConfigError("addresses: it needs api Metadata or FindCoordinator")
         for broker in rule.addresses:
             if broker not in brokers:
                 raise ConfigError(f"addresses: {broker} is none of {', '.join(map(str, brokers))}")
+
+
+def _check_names(rule: Rule, level: Level, named: Collection[set[str]]) -> None:
+    """ConfigError if no request names all that the rule wants to be named. named: the keys of each
+    kind of request that it may match."""
+    wanted = [name for name in NAMED if getattr(rule, name) is not None]
+    version = None if rule.version is None else f"version {rule.version}"
+    which = " ".join(filter(None, (rule.api, version)))
+    requests = f"requests of {which} at level {level}" if which else f"requests at level {level}"
+    for name in wanted:
+        if not any(name in keys for keys in named):
+            raise ConfigError(f"{name}: {requests} name none, so none would match")
+    if not any(keys.issuperset(wanted) for keys in named):
+        raise ConfigError(f"{' and '.join(wanted)}: no {requests} name all of these")

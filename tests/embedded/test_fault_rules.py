@@ -21,6 +21,8 @@ from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request
+from kafka08.structs import TopicPartition
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +54,14 @@ def fetch(version: int = 0) -> FetchRequest:
 
 
 def stored(cluster: EmbeddedCluster) -> int:
-    """The log end of the topic."""
+    """The high watermark of the topic."""
     response = ask(cluster.leader_of("t"), fetch())
     return int(response.topics[0].partitions[0].high_watermark)
 
 
 def send(cluster: EmbeddedCluster, **config: Any) -> None:
-    keys = {"bootstrap_servers": cluster.bootstrap, "retries": 5, "retry_backoff_ms": 10, **config}
+    keys: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, "retries": 5}
+    keys |= {"retry_backoff_ms": 10, "acks": "all", **config}
     with KafkaProducer(**keys) as producer:
         producer.send(ProducerRecord("t", b"x")).result(10)
 
@@ -80,10 +83,10 @@ def test_what_took_effect_before_its_connection_closed(cluster: EmbeddedCluster)
     assert stored(cluster) == before + 1
     with cluster.faults.add("Produce", close="after", times=1):
         # Its response is parked, until the follower has the record.
-        send(cluster, acks="all", enable_idempotence=False)
+        send(cluster, enable_idempotence=False)
     assert stored(cluster) == before + 3
     with cluster.faults.add("Produce", close="after", times=1):
-        send(cluster, acks="all")
+        send(cluster)
     assert stored(cluster) == before + 4
 
 
@@ -130,6 +133,37 @@ def test_an_address_is_changed(cluster: EmbeddedCluster) -> None:
     with cluster.faults.add("FindCoordinator", addresses=addresses) as rule:
         ask(cluster.brokers[0], ConsumerMetadataRequest("g"))
         assert rule.hits == 1
+
+
+def test_a_rule_for_one_transactional_id(cluster: EmbeddedCluster) -> None:
+    """Each step of its transaction is interrupted once, and that of another producer never."""
+    apis = (
+        "FindCoordinator", "InitProducerId", "AddPartitionsToTxn", "Produce",
+        "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn",
+    )  # fmt: skip
+    rules = [cluster.faults.add(api, transactional_id="a", close="before") for api in apis]
+    before = stored(cluster)
+    run_transaction(cluster, "b")
+    assert [rule.hits for rule in rules] == [0] * len(apis)
+    for rule in rules:
+        rule.remove()
+    rules = [cluster.faults.add(api, transactional_id="a", close="before", times=1) for api in apis]
+    run_transaction(cluster, "a")
+    assert [rule.hits for rule in rules] == [1] * len(apis)
+    # Each with the marker of its end, which is written after the response.
+    until(lambda: stored(cluster) >= before + 4)
+    assert stored(cluster) == before + 4
+
+
+def run_transaction(cluster: EmbeddedCluster, transactional_id: str) -> None:
+    with KafkaProducer(
+        bootstrap_servers=cluster.bootstrap, transactional_id=transactional_id, retry_backoff_ms=10
+    ) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(ProducerRecord("t", b"x"))
+        producer.send_offsets_to_transaction({TopicPartition("t", 0): 1}, "g")
+        producer.commit_transaction(10)
 
 
 def test_matches_are_counted_over_all_brokers(cluster: EmbeddedCluster) -> None:

@@ -9,22 +9,30 @@ import pytest
 from kafka08.errors import CODES, ConfigError
 from kafka08.faults.rule import ERROR_NAMES, Rule
 from kafka08.levels import Level
+from kafka08.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka08.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, TxnTopic
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import RequestHeader
+from kafka08.protocol.consumer_metadata import TRANSACTION, ConsumerMetadataRequest
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
+from kafka08.protocol.end_txn import EndTxnRequest
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.init_producer_id import InitProducerIdRequest
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.served import SERVED
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
+from kafka08.protocol.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetTopic
 from kafka08.protocol.types import Request
+from kafka08.protocol.write_txn_markers import TxnMarker, WriteTxnMarkersRequest
 from tests.in_turn import in_turn
 
 BROKERS = (0, 1, 2)
 
 
 def rule(**values: Any) -> Rule:
-    return Rule.of({"drop": True, **values}, Level.V0_10_2, BROKERS)
+    return Rule.of({"drop": True, **values}, Level.V0_11_0, BROKERS)
 
 
 def fault_of(level: Level = Level.V0_10_2, **values: Any) -> str:
@@ -49,6 +57,23 @@ REQUESTS: list[tuple[Request, list[dict[str, Any]], list[dict[str, Any]]]] = [
     (DescribeGroupsRequest(["g", "h"]), [{"group": "h"}], [{"group": "i"}]),
     (StopReplicaRequest(0, 1, 0, [StopReplicaPartition("t", 3)]),
      [{"topic": "t", "partition": 3}], [{"topic": "t", "partition": 4}]),
+    (InitProducerIdRequest("x", 1), [{"transactional_id": "x"}], [{"transactional_id": "y"}]),
+    (InitProducerIdRequest(None, 1), [{}], [{"transactional_id": "x"}]),
+    (AddPartitionsToTxnRequest("x", 1, 0, [TxnTopic("t", [1])]),
+     [{"transactional_id": "x", "topic": "t", "partition": 1}],
+     [{"transactional_id": "y", "topic": "t"}, {"transactional_id": "x", "topic": "u"}]),
+    (AddOffsetsToTxnRequest("x", 1, 0, "g"), [{"transactional_id": "x", "group": "g"}],
+     [{"transactional_id": "g"}, {"group": "x"}]),
+    (TxnOffsetCommitRequest("x", "g", 1, 0, [TxnOffsetTopic("t", [])]),
+     [{"transactional_id": "x", "group": "g"}], [{"transactional_id": "y", "group": "g"}]),
+    (EndTxnRequest("x", 1, 0, True), [{"transactional_id": "x"}], [{"transactional_id": "y"}]),
+    (ProduceRequest(-1, 1, [ProduceTopic("t", [ProducePartition(0, b"")])], "x"),
+     [{"transactional_id": "x", "topic": "t"}], [{"transactional_id": "y"}]),
+    (ProduceRequest(-1, 1, []), [{}], [{"transactional_id": "x"}]),
+    (ConsumerMetadataRequest("x", TRANSACTION), [{"transactional_id": "x"}], [{"group": "x"}]),
+    (ConsumerMetadataRequest("g"), [{"group": "g"}], [{"transactional_id": "g"}]),
+    (WriteTxnMarkersRequest([TxnMarker(1, 0, True, [TxnTopic("t", [1])], 0)]),
+     [{"topic": "t", "partition": 1}], [{"topic": "u"}, {"topic": "t", "partition": 0}]),
 ]  # fmt: skip
 
 
@@ -56,8 +81,8 @@ REQUESTS: list[tuple[Request, list[dict[str, Any]], list[dict[str, Any]]]] = [
 def test_a_request_matches_what_it_names(
     case: tuple[Request, list[dict[str, Any]], list[dict[str, Any]]],
 ) -> None:
-    """A request matches a rule with a topic, partition or group that it names, among others too,
-    and no rule with one that it does not."""
+    """A request matches a rule with a topic, partition, group or transactional id that it names,
+    among others too, and no rule with one that it does not."""
     request, matching, others = case
     for values in matching:
         assert rule(**values).matches(0, header(1), request), values
@@ -105,9 +130,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"drop": True, "partition": 1}, "partition: it needs the topic"),
     ({"drop": True, "broker": 7}, "broker: 7 is none of 0, 1, 2"),
     ({"drop": True, "api": "Fetch", "version": 9}, "version: 9, but brokers of level 0.10.2"),
-    ({"drop": True, "api": "Heartbeat", "topic": "t"}, "topic: requests of Heartbeat name none"),
+    ({"drop": True, "api": "Heartbeat", "topic": "t"}, "topic: requests of Heartbeat at"),
     ({"drop": True, "api": "Metadata", "topic": "t", "partition": 1}, "partition: requests of"),
-    ({"drop": True, "api": "Fetch", "group": "g"}, "group: requests of Fetch name none"),
+    ({"drop": True, "api": "Fetch", "group": "g"}, "group: requests of Fetch at level"),
+    ({"drop": True, "transactional_id": "x"}, "transactional_id: requests at level 0.10.2 name"),
+    ({"drop": True, "version": 2, "transactional_id": "x"}, "requests of version 2 at level"),
+    (
+        {"drop": True, "api": "ControlledShutdown", "version": 0, "client_id": "x"},
+        "client_id: requests of ControlledShutdown version 0 at level 0.10.2 name none",
+    ),
+    ({"drop": True, "api": "OffsetCommit", "transactional_id": "x"}, "of OffsetCommit at level"),
     ({"api": "Fetch", "addresses": {0: "h:1"}}, "addresses: it needs api Metadata"),
     ({"api": "Metadata", "addresses": {0: "h"}}, "addresses: 'h' is not host:port"),
     ({"api": "Metadata", "addresses": {0: "h:65536"}}, "is not host:port"),
@@ -140,6 +172,30 @@ def test_an_api_has_rules_where_it_is_served() -> None:
                 assert Rule.of({"api": api.key, "drop": True}, level, BROKERS).api == api.name
             else:
                 assert f"have no {api.name}" in fault_of(level, api=api.key, drop=True)
+
+
+def test_a_version_without_a_transactional_id_is_refused() -> None:
+    """Older versions of an API name none, so the level must have a newer one."""
+    assert rule(api="Produce", transactional_id="x", version=3)
+    assert rule(transactional_id="x")
+    for level, values in (
+        (Level.V0_11_0, {"api": "Produce", "version": 2}),
+        (Level.V0_11_0, {"api": "FindCoordinator", "version": 0}),
+        (Level.V0_11_0, {"api": "Fetch"}),
+        (Level.V0_10_2, {"api": "Produce"}),
+        (Level.V0_8_2, {}),
+    ):
+        assert fault_of(level, drop=True, transactional_id="x", **values).startswith(
+            "transactional_id: requests"
+        )
+
+
+def test_keys_that_no_request_names_together_are_refused() -> None:
+    """Each of them is named by some request of that version, and all by none."""
+    assert rule(transactional_id="x", group="g", topic="t")
+    assert fault_of(Level.V0_11_0, drop=True, transactional_id="x", topic="t", version=1) == (
+        "topic and transactional_id: no requests of version 1 at level 0.11.0 name all of these"
+    )
 
 
 def test_json_has_what_differs_from_the_defaults() -> None:
