@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed
+from kafka08.errors import BufferExhausted, InvalidTxnState, KafkaError, ProducerClosed
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP
 from kafka08.producer.batch import (
     FIRST_RECORD_BYTES,
@@ -99,6 +99,7 @@ class RecordAccumulator:
         self._ready = ReadyQueues(linger_s=linger_s, ordered=ordered)
         self._idempotence = idempotence
         self._is_transactional = is_transactional
+        self._allowed: Collection[TopicPartition] = ()
         self._on_batch = on_batch
         self._runtime = runtime
         self._clock = clock
@@ -190,7 +191,7 @@ class RecordAccumulator:
         BufferExhausted after `block_s` without enough memory, and ProducerClosed.
         """
         with self.lock:
-            self._check_open()
+            self._check_open(queue)
             full = queue.open
             future: RecordFuture | None = None
             if full is not NO_BATCH:
@@ -200,7 +201,7 @@ class RecordAccumulator:
             magic = queue.magic
             least = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[magic]
             needed = max(self._batch_size, least)
-            is_short = self._reserve(needed, block_s)
+            is_short = self._reserve(queue, needed, block_s)
             queue = self._current(queue)
             if queue.open is not full:
                 # While this thread waited, another one may have opened a batch with room.
@@ -239,8 +240,8 @@ class RecordAccumulator:
         """Add an uncompressed set of `count` records as a batch of its own. `timestamps`: those of
         the records in ms, from magic 1 on. Raises what `append` raises."""
         with self.lock:
-            self._check_open()
-            self._reserve(len(data), block_s)
+            self._check_open(queue)
+            self._reserve(queue, len(data), block_s)
             queue = self._current(queue)
             now = self._runtime.monotonic()
             batch = RecordBatch(
@@ -284,7 +285,7 @@ class RecordAccumulator:
         self.sender_waits = False
         return True
 
-    def _reserve(self, wanted: int, block_s: float) -> bool:
+    def _reserve(self, queue: PartitionQueue, wanted: int, block_s: float) -> bool:
         """Take `wanted` bytes as soon as they are free, behind those that came before; without time
         to wait only the bytes count. Returns whether it waited."""
         if self._free >= wanted and (block_s <= 0 or not self._waiting):
@@ -306,7 +307,7 @@ class RecordAccumulator:
                         f"within {block_s * 1000:.0f} ms (max.block.ms)"
                     )
                 waiting.freed.wait(min(left, WAIT_S_MAX))
-                self._check_open()
+                self._check_open(queue)
             self._free -= wanted
             return True
         finally:
@@ -319,9 +320,17 @@ class RecordAccumulator:
         if self._waiting and self._waiting[0].wanted <= self._free:
             self._waiting[0].freed.notify()
 
-    def _check_open(self) -> None:
+    def _check_open(self, queue: PartitionQueue) -> None:
         if self.closed:
             raise ProducerClosed("the producer is closed")
+        if self._is_transactional and queue.tp not in self._allowed:
+            # Under the lock: what comes after this is not waited for by the end.
+            raise InvalidTxnState(f"{queue.tp}: the transaction is being ended, or has ended")
+
+    def allow(self, partitions: Collection[TopicPartition]) -> None:
+        """Let only these partitions of a transactional producer get batches."""
+        with self.lock:
+            self._allowed = partitions
 
     # --------------------------------------------------------------------------- emptying it
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from kafka08 import kernel
-from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed, RecordTooLarge
+from kafka08.errors import BufferExhausted, KafkaError, RecordTooLarge
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RECORD_BYTES, RecordBatch, Times
@@ -32,9 +32,9 @@ class Bulk:
     """The batches of one call; collects the stretches for its future.
 
     After a stretch is refused for want of memory, the rest is refused too: otherwise the records of
-    a partition would change their order. So it is after a close, if records were accepted before
-    it: their results are in the future. `now_ms`: the time of records without a timestamp.
-    `before`: called with the queue of each batch.
+    a partition would change their order. So it is after any other error, as of a close, if records
+    were accepted before it: their results are in the future. `now_ms`: the time of records without
+    a timestamp. `before`: called with the queue of each batch.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class Bulk:
             return RecordBatch.failed(queue.tp, self._refused)
         try:
             batch = send(queue, start, end, magic)
-        except (BufferExhausted, ProducerClosed) as error:
-            if isinstance(error, ProducerClosed) and not self._has_accepted:
+        except KafkaError as error:
+            if not (isinstance(error, BufferExhausted) or self._has_accepted):
                 raise
             self._refused = error
             return RecordBatch.failed(queue.tp, error)

@@ -11,6 +11,7 @@ with timestamps and headers, those from 0.10.0 on messages with timestamps, olde
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -30,7 +31,6 @@ from kafka08.errors import (
     InvalidTopic,
     KafkaError,
     ProducerClosed,
-    ProducerFenced,
     RequestTimeout,
     UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
@@ -63,6 +63,8 @@ from kafka08.protocol.types import Buffer
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import OffsetAndMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
 
 RECORD_FIELDS: Final = len(ProducerRecord._fields)
 NO_PARTITION: Final = -1
@@ -154,6 +156,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 self._cluster,
                 block_s=config.max_block_ms / 1000,
                 on_identity=lambda one: sender.take_identity(one, restart=True),
+                on_partitions=self._accumulator.allow,
                 runtime=runtime,
             )
         plain_routes = self._routes.by_topic if self._is_plain else {}
@@ -324,23 +327,23 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         self._transactional().send_offsets(parsed, group)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
-        """Send what is left, and commit. Raises the error of a record that was not stored: then
-        abort. ProducerFenced if another producer of this name has begun."""
-        transactions = self._transactional()
-        self.flush(timeout)
-        transactions.end(commits=True)
+        """Send what is left, and commit; records of other threads are refused from now on. Raises
+        the error of a record that was not stored: then abort. ProducerFenced if another producer of
+        this name has begun. After RequestTimeout it may be committed: only commit again."""
+        with self._transactional().ending(commits=True):
+            self.flush(timeout)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Drop what is not sent, whose futures get FailedTransaction, and abort."""
         transactions = self._transactional()
-        error = FailedTransaction("the transaction was aborted")
-        unsent = self._accumulator.take_unsent()
-        if any(batch.sent_as is not None for batch in unsent):
-            # To be sent again: their numbers are missing now, so the next transaction needs others.
-            transactions.fail(error)
-        self._accumulator.complete(unsent, error=error)
-        self.flush(timeout)
-        transactions.end(commits=False)
+        with transactions.ending(commits=False):
+            error = FailedTransaction("the transaction was aborted")
+            unsent = self._accumulator.take_unsent()
+            if any(batch.sent_as is not None for batch in unsent):
+                # To be sent again: their numbers are missing now.
+                transactions.fail(error)
+            self._accumulator.complete(unsent, error=error)
+            self.flush(timeout)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -353,10 +356,9 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             raise
         try:
             self.commit_transaction()
-        except ProducerFenced:
-            raise
         except KafkaError:
-            self.abort_transaction()
+            if self._transactional().is_open:
+                self.abort_transaction()
             raise
 
     def _transactional(self) -> Transactions:
@@ -373,7 +375,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         return self._routes.metadata.cluster.partitions(topic)
 
     def close(self, timeout: float | None = None) -> None:
-        """Accept no more records, send all accepted ones, and end. May be called again.
+        """Accept no more records, send all accepted ones, and end. May be called again. A commit or
+        an abort in another thread ends first; an open transaction is aborted.
 
         After `timeout` seconds (0: at once) give up: FailedToSend, whose `messages` are the
         unacknowledged records, serialized; some may be stored. Their futures and callbacks get
@@ -384,10 +387,16 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         self._network.wake_up()
         if self._is_closed or self._sender.is_current:
             return
+        if self._transactions is not None and timeout != 0 and self._transactions.settle(timeout):
+            try:
+                self.abort_transaction(timeout)
+            except (KafkaError, TimeoutError) as error:
+                logger.warning("%s: its open transaction was not aborted: %s", self, error)
         # Without a lock: a signal handler may close it while its own thread is closing it.
         unsent = self._sender.end(timeout)
         self._is_closed = True
-        if self._cluster is not None:
+        if self._transactions is not None and self._cluster is not None:
+            self._transactions.close()
             self._cluster.close()
         if self._interceptors_closed.acquire(blocking=False):
             self._interceptors.close()

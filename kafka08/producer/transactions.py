@@ -1,21 +1,33 @@
 """Transactions: what a transactional producer says to coordinators, in its user's threads.
 
-    NEW ── init ──> READY ── begin ──> OPEN ── end ──> READY
-                      ^                  │ a batch failed
-                      └──── end ─────────v
-                       (abort)         FAILED            fenced: FENCED, from any state
+    NEW ── init ──> READY ── begin ──> OPEN ── commit ──> COMMITTING ──> READY
+                      ^                  │ a batch failed      │
+                      │                  v                     │
+                      └─ ABORTING <── FAILED <─────────────────┘   fenced: FENCED, from any state
+
+    call           in
+    init           NEW, READY
+    begin          READY
+    enter (send)   OPEN
+    send_offsets   OPEN
+    commit         OPEN, and COMMITTING after a commit whose outcome is unknown
+    abort          OPEN, FAILED, and ABORTING after an abort whose outcome is unknown
+
+Any other raises InvalidTxnState, or the error that the transaction or the producer ended with. A
+call that ends a transaction keeps all others out until it returns: first no partition may get a
+batch any more, then what was accepted is sent, or dropped, and last comes EndTxn.
 
 The sender knows nothing of coordinators: before a partition gets its first batch of a transaction,
 `enter` has announced it. Requests are repeated until `max.block.ms` is over; the coordinator gives
-the same answer again. After a failure `end` asks for the next epoch of the producer, with which
-its numbers begin anew; it ends the transaction first, which a fenced producer cannot.
+the same answer again. After a failure the next epoch of the producer is asked for, with which its
+numbers begin anew; the transaction is ended first, which a fenced producer cannot.
 
 Source: org.apache.kafka.clients.producer.internals.TransactionManager 0.11.0.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Final
@@ -31,6 +43,7 @@ from kafka08.errors import (
     KafkaError,
     NotCoordinatorForConsumer,
     OperationNotAttempted,
+    ProducerClosed,
     ProducerFenced,
     check,
 )
@@ -47,7 +60,7 @@ from kafka08.protocol.txn_offset_commit import (
     TxnOffsetTopic,
 )
 from kafka08.protocol.types import Request
-from kafka08.runtime import Runtime
+from kafka08.runtime import ClientRuntime
 from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 
 TRIES: Final = RetryPolicy(tries=36_000, backoff_ms=20)
@@ -65,15 +78,24 @@ class State(Enum):
     NEW = "new: init_transactions comes first"
     READY = "outside of a transaction: begin_transaction comes first"
     OPEN = "in a transaction"
+    COMMITTING = "in a transaction that may be committed: call commit_transaction again"
+    ABORTING = "in a transaction that may be aborted: call abort_transaction again"
     FAILED = "in a transaction that has failed: abort it"
     FENCED = "fenced"
+    CLOSED = "closed"
+
+
+_STATES_OF_COMMIT: Final = (State.OPEN, State.COMMITTING)
+_STATES_OF_ABORT: Final = (State.OPEN, State.FAILED, State.ABORTING)
+IN_TRANSACTION: Final = (State.OPEN, State.COMMITTING, State.ABORTING, State.FAILED)
 
 
 class Transactions:
     """See the module. Calls of several threads wait for each other, except `fail` and `enter` for
-    partitions that are known.
+    partitions that are known. One that comes while another ends the transaction is refused.
 
-    on_identity   called with a new identity, with which numbers begin anew
+    on_identity     called with a new identity, with which numbers begin anew
+    on_partitions   called with the partitions that may get batches from now on
     """
 
     def __init__(
@@ -84,33 +106,38 @@ class Transactions:
         *,
         block_s: float,
         on_identity: Callable[[Identity], None],
-        runtime: Runtime,
+        on_partitions: Callable[[Collection[TopicPartition]], None],
+        runtime: ClientRuntime,
     ) -> None:
         self._id = transactional_id
         self._timeout_ms = timeout_ms
         self._cluster = cluster
         self._block_s = block_s
         self._on_identity = on_identity
+        self._on_partitions = on_partitions
         self._runtime = runtime
         self._lock = runtime.rlock()
         self._state = State.NEW
         self._error: KafkaError | None = None
         self._identity = Identity(-1, -1)
         self._coordinator: Broker | None = None
-        self._partitions: set[TopicPartition] = set()
+        self._partitions: frozenset[TopicPartition] = frozenset()
         self._has_offsets = False
+        self._end_lock = runtime.lock()
+        """Held by the call that ends the transaction."""
+        self._is_ending = False
+        self._needs_identity = False
+        """Numbers are missing."""
 
     def init(self) -> None:
         """Get an identity, which fences any former producer of this id; its open transaction is
         aborted."""
-        with self._lock:
-            self._expect(State.NEW, State.READY)
+        with self._calling(State.NEW, State.READY):
             self._ask_identity()
             self._state = State.READY
 
     def begin(self) -> None:
-        with self._lock:
-            self._expect(State.READY)
+        with self._calling(State.READY):
             self._state = State.OPEN
 
     def enter(self, partitions: Iterable[TopicPartition]) -> None:
@@ -118,8 +145,7 @@ class Transactions:
         new = {tp for tp in partitions if tp not in self._partitions}
         if self._state is State.OPEN and not new:
             return
-        with self._lock:
-            self._expect(State.OPEN)
+        with self._calling(State.OPEN):
             topics = [
                 TxnTopic(topic, [number for number, _ in items])
                 for topic, items in by_topic(dict.fromkeys(new)).items()
@@ -127,11 +153,11 @@ class Transactions:
             request = AddPartitionsToTxnRequest(self._id, *self._identity, topics)
             self._ask(request, codes_of_partitions)
             self._partitions |= new
+            self._on_partitions(self._partitions)
 
     def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: str) -> None:
         """Commit offsets of a group with the transaction."""
-        with self._lock:
-            self._expect(State.OPEN)
+        with self._calling(State.OPEN):
             self._ask(AddOffsetsToTxnRequest(self._id, *self._identity, group), code_of_all)
             self._has_offsets = True
             topics = [
@@ -149,33 +175,87 @@ class Transactions:
                     group, commit, policy=TRIES, give_up_at=self._give_up_at()
                 )
 
-    def end(self, *, commits: bool) -> None:
-        """Commit or abort. The error of a batch, instead of a commit without it."""
+    @contextmanager
+    def ending(self, *, commits: bool) -> Iterator[None]:
+        """A block that sends or drops all that was accepted, then the commit or the abort. The
+        error of a batch, instead of a commit without it. If the block raises, the transaction is as
+        before."""
+        states = _STATES_OF_COMMIT if commits else _STATES_OF_ABORT
+        with self._calling(*states):
+            former = self._begin_end(commits)
+        try:
+            yield
+        except BaseException:
+            with self._lock:
+                self._undo(former)
+                self._let_others()
+            raise
         with self._lock:
-            if commits:
-                self._expect(State.OPEN)
-            else:
-                self._expect(State.OPEN, State.FAILED)
-            if self._partitions or self._has_offsets:
-                self._ask(EndTxnRequest(self._id, *self._identity, commits), code_of_all)
-            if self._state is State.FAILED:
-                self._ask_identity()
-            self._partitions.clear()
-            self._has_offsets = False
-            self._state, self._error = State.READY, None
+            try:
+                self._end(commits)
+            finally:
+                self._let_others()
+
+    def _let_others(self) -> None:
+        self._is_ending = False
+        self._end_lock.release()
+
+    def _begin_end(self, commits: bool) -> State:
+        is_free = self._end_lock.acquire(blocking=False)
+        assert is_free, "another call ends the transaction"
+        former, self._is_ending = self._state, True
+        self._state = State.COMMITTING if commits else State.ABORTING
+        self._on_partitions(())
+        return former
+
+    def _undo(self, former: State) -> None:
+        if self._state in (State.FENCED, State.CLOSED):
+            return
+        self._state = former if self._error is None else State.FAILED
+        if former is State.OPEN:
+            self._on_partitions(self._partitions)
+
+    def _end(self, commits: bool) -> None:
+        if self._state is State.FENCED or (commits and self._error is not None):
+            assert self._error is not None
+            if self._state is not State.FENCED:
+                self._state = State.FAILED
+            raise self._error.with_traceback(None)
+        if self._partitions or self._has_offsets:
+            self._ask(EndTxnRequest(self._id, *self._identity, commits), code_of_all)
+        self._partitions, self._has_offsets = frozenset(), False
+        if self._needs_identity:
+            self._ask_identity()
+        self._state, self._error, self._needs_identity = State.READY, None, False
 
     def fail(self, error: KafkaError) -> None:
         """A batch was not stored, or perhaps not. Never waits."""
         if isinstance(error, FENCED):
             self._fence(error)
-        elif self._state is State.OPEN:
-            self._error = error
-            self._state = State.FAILED
+        elif self._state in IN_TRANSACTION:
+            self._needs_identity = True
+            self._error = self._error or error
+            if self._state is State.OPEN:
+                self._state = State.FAILED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open, and no call ends it."""
+        return self._state in _STATES_OF_ABORT and not self._is_ending
+
+    def settle(self, timeout: float | None) -> bool:
+        """Wait for a call that ends the transaction, and let no request take longer than `timeout`
+        seconds from now on. Returns whether a transaction is open."""
+        if timeout is not None:
+            self._block_s = min(self._block_s, timeout)
+        if self._end_lock.acquire(timeout=-1 if timeout is None else timeout):
+            self._end_lock.release()
+        return self.is_open
 
     @property
     def has_failed(self) -> bool:
         """Whether no batch of the transaction may be sent any more."""
-        return self._state in (State.FAILED, State.FENCED)
+        return self._error is not None
 
     def _fence(self, error: KafkaError) -> None:
         self._error = ProducerFenced(
@@ -183,6 +263,28 @@ class Transactions:
             "transaction took longer than transaction.timeout.ms: close this producer"
         )
         self._state = State.FENCED
+
+    def close(self) -> None:
+        """Every call raises ProducerClosed from now on."""
+        with self._lock:
+            self._state, self._error = State.CLOSED, ProducerClosed("the producer is closed")
+
+    @contextmanager
+    def _calling(self, *states: State) -> Iterator[None]:
+        """A call in one of these states, alone. While another ends the transaction it is refused:
+        if it waited, it would be of the next one."""
+        self._refuse_while_ending()
+        with self._lock:
+            self._refuse_while_ending()
+            self._expect(*states)
+            yield
+
+    def _refuse_while_ending(self) -> None:
+        if self._is_ending:
+            raise InvalidTxnState(
+                f"transactional.id {self._id}: another call is committing or aborting its "
+                "transaction; wait for it"
+            )
 
     def _expect(self, *states: State) -> None:
         if self._state in states:
@@ -223,11 +325,15 @@ class Transactions:
 
     @contextmanager
     def _noting_errors(self) -> Iterator[None]:
-        """For requests: an error that remains ends the transaction, or the producer."""
+        """For requests: an error that remains ends the transaction, or the producer. An end whose
+        outcome is unknown can be asked for again."""
         try:
             yield
         except KafkaError as error:
-            self.fail(error)
+            if not (self._is_ending and is_retriable(error)):
+                self.fail(error)
+                if self._state in (State.COMMITTING, State.ABORTING):
+                    self._state = State.FAILED
             if isinstance(error, FENCED) and self._error is not None:
                 raise self._error from error
             raise

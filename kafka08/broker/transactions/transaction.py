@@ -5,6 +5,7 @@
                       └──end(abort), fence, timeout──▶ PREPARE_ABORT ──▶ COMPLETE_ABORT
 
 From both COMPLETE states `add` begins the next transaction, and `init` makes the id EMPTY again.
+A PREPARE state may get EPOCH_FENCED (`raise_epoch`), with which its markers are taken everywhere.
 
 Each request returns an error code, or the Change whose record is to be appended. The state changes
 when the record is acknowledged (`appended`); until then every further request is 51. A request is
@@ -203,14 +204,27 @@ class Transaction:
             )
         )
 
+    def raise_epoch(self, now_ms: int) -> Change | None:
+        """A leader knows a later epoch of the producer than its coordinator gave, and takes no
+        marker with this one. The change to the epoch that every leader takes; None if it is made or
+        another change is pending. The producer id is not used again."""
+        record = self.record
+        if self.pending is not None or record is None or record.state not in PREPARED:
+            return None
+        if record.producer_epoch == EPOCH_FENCED:
+            return None
+        return self._change(replace(record, producer_epoch=EPOCH_FENCED, last_update_ms=now_ms))
+
     # The log
 
     def appended(self, change: Change) -> None:
         """The record is acknowledged by the in-sync replicas: the state changes."""
         assert change is self.pending, "another change is pending"
         self.pending = None
-        self.record = change.record
-        if change.record is not None and change.record.state in PREPARED:
+        former, self.record = self.record, change.record
+        if change.record is None or change.record.state not in PREPARED:
+            return
+        if former is None or former.state is not change.record.state:  # else markers are written
             self.unmarked = set(change.record.partitions)
 
     def not_appended(self, change: Change) -> None:

@@ -21,8 +21,15 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from kafka08.broker.transactions.marker_codes import DONE, PASSING, pause_ms
+from kafka08.broker.transactions.marker_codes import (
+    COORDINATOR_EPOCH_MAX,
+    DONE,
+    FENCED,
+    PASSING,
+    pause_ms,
+)
 from kafka08.broker.transactions.transaction import (
+    EPOCH_FENCED,
     PREPARE_COMMIT,
     PREPARED,
     Change,
@@ -41,6 +48,7 @@ from kafka08.errors import (
     NotEnoughReplicasAfterAppend,
     NotLeaderForPartition,
     RequestTimedOut,
+    TransactionCoordinatorFenced,
     UnknownError,
     UnknownTopicOrPartition,
 )
@@ -299,7 +307,7 @@ class TransactionalIds:
 
     def _not_appended(self, append: Append, found: Transaction, code: int) -> Actions:
         if found.record is not None and found.record.state in PREPARED:
-            # The markers are written: only the note of it is missing.
+            # It was decided: the note of it is missing.
             tries = append.tries + 1
             return [replace(append, delay_ms=pause_ms(tries), tries=tries)]
         found.not_appended(append.change)
@@ -318,18 +326,45 @@ class TransactionalIds:
             return []
         if code in DONE:
             change = found.marked(partition, now_ms)
-            return [] if change is None else [self._append_complete(sent.transactional_id, change)]
-        if code not in PASSING:
+            return [] if change is None else [self._append_prepared(sent.transactional_id, change)]
+        if code in FENCED and sent.end.producer_epoch < EPOCH_FENCED:
+            return self._raise_epoch(sent.transactional_id, found, partition, code, now_ms)
+        end = sent.end
+        if code == TransactionCoordinatorFenced.code:
+            end = end._replace(coordinator_epoch=COORDINATOR_EPOCH_MAX)
+        elif code not in PASSING:
             logger.warning(
                 "The marker that ends the transaction of %r in %s has error %d; it is sent again",
                 sent.transactional_id,
                 partition,
                 code,
             )
-        again = replace(
-            sent, partitions=(partition,), delay_ms=pause_ms(sent.tries), tries=sent.tries + 1
+        tries = sent.tries + 1
+        delay_ms = pause_ms(sent.tries)
+        return [replace(sent, end=end, partitions=(partition,), delay_ms=delay_ms, tries=tries)]
+
+    def _raise_epoch(
+        self,
+        transactional_id: str,
+        found: Transaction,
+        partition: TopicPartition,
+        code: int,
+        now_ms: int,
+    ) -> Actions:
+        """Store the decision with the epoch that every leader takes; its markers follow."""
+        change = found.raise_epoch(now_ms)
+        if change is None:
+            return []  # another partition has answered so
+        logger.warning(
+            "The marker that ends the transaction of %r in %s has error %d: its leader knows an "
+            "epoch that this coordinator has not given. The transaction ends with epoch %d, and "
+            "its producer must begin again",
+            transactional_id,
+            partition,
+            code,
+            EPOCH_FENCED,
         )
-        return [again]
+        return [self._append_prepared(transactional_id, change)]
 
     @staticmethod
     def _is_of(sent: SendMarkers, found: Transaction) -> bool:
@@ -348,7 +383,7 @@ class TransactionalIds:
         assert record is not None
         change = found.complete(now_ms)
         if change is not None:
-            return [self._append_complete(transactional_id, change)]
+            return [self._append_prepared(transactional_id, change)]
         return [
             SendMarkers(
                 transactional_id,
@@ -363,6 +398,7 @@ class TransactionalIds:
         ]
 
     @staticmethod
-    def _append_complete(transactional_id: str, change: Change) -> Append:
+    def _append_prepared(transactional_id: str, change: Change) -> Append:
+        """Append a change of a transaction in a PREPARE state, for which no client waits."""
         assert change.record is not None
         return Append(transactional_id, change, change.record.timeout_ms)

@@ -130,3 +130,22 @@ def test_a_transaction_of_thousands_of_partitions(tmp_path: Path) -> None:
     coordinator.end()
     assert "COMPLETE_COMMIT" == coordinator.states()[-1]
     assert 1 == len(markers(coordinator, "many", 1200))
+
+
+@pytest.mark.parametrize(("epoch", "coordinator_epoch"), [(7, 0), (0, 9), (7, 9)])
+def test_a_marker_by_hand_holds_up_no_transaction(
+    coordinator: Coordinator, epoch: int, coordinator_epoch: int
+) -> None:
+    """It has epochs that this coordinator never gave, so that its own markers are refused with 47
+    or 52. 0.11.0.3 answers 51 from then on."""
+    coordinator.init()
+    coordinator.add(0, 1)
+    by_hand = marker(
+        TxnTopic("d", [0]), producer_id=0, epoch=epoch, coordinator_epoch=coordinator_epoch
+    )
+    write(coordinator, by_hand)
+    assert 0 == coordinator.end()
+    coordinator.runtime.advance(1)
+    assert "COMPLETE_COMMIT" == coordinator.states()[-1]
+    assert [True, True] == [one.commits for one in markers(coordinator)]
+    assert (0, 1, 0) == coordinator.init()[:3]

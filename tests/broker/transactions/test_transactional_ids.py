@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.broker.transactions.marker_codes import LONGEST_PAUSE_MS, pause_ms
-from kafka08.broker.transactions.transaction import EPOCH_MAX
+from kafka08.broker.transactions.transaction import EPOCH_FENCED, EPOCH_MAX
 from kafka08.broker.transactions.transactional_ids import (
     Action,
     Actions,
@@ -424,10 +424,10 @@ def test_a_completion_that_is_refused_is_tried_again() -> None:
     assert coordinator.delays[-1] > 0
 
 
-@pytest.mark.parametrize("code", [3, 6, 7, 19, 20, 47, 52, -1, 2, 10, 42])
+@pytest.mark.parametrize("code", [3, 6, 7, 19, 20, -1, 2, 10, 42])
 def test_a_marker_is_sent_until_it_is_written(code: int) -> None:
-    """Whatever the leader answers, with growing pauses; each partition gets it once. After 47, 52
-    and codes that it does not know 0.11.0.3 leaves the id in PREPARE, and answers 51 for ever."""
+    """Whatever the leader answers, with growing pauses; each partition gets it once. After codes
+    that it does not know 0.11.0.3 leaves the id in PREPARE, and answers 51 for ever."""
     coordinator = in_state("Ongoing")
     coordinator.add(D1, epoch=1)
     coordinator.answers[D0] = [code] * 9
@@ -439,6 +439,51 @@ def test_a_marker_is_sent_until_it_is_written(code: int) -> None:
     assert pauses == sorted(pauses)
     assert 9 == len(pauses)
     assert LONGEST_PAUSE_MS == pauses[-1] == pause_ms(1000)
+
+
+@pytest.mark.parametrize("code", [47, 52])
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_leader_that_knows_a_later_epoch_takes_the_last_one(code: int, commits: bool) -> None:
+    """It got one that the coordinator never gave. The decision is stored with the last epoch before
+    its marker goes out with it, the others keep theirs, and the next producer has another id.
+    0.11.0.3 answers 51 for ever, also after a reload."""
+    coordinator = in_state("Ongoing")
+    coordinator.add(D1, epoch=1)
+    coordinator.answers[D0] = [code]
+    coordinator.holds = True
+    coordinator.end(commits, epoch=1)
+    (decision,) = coordinator.held
+    coordinator.held = []
+    coordinator.run(coordinator.ids.appended(decision, 0, coordinator.now_ms))
+    assert [(D1, ID, 1, commits, 0)] == coordinator.markers
+    coordinator.release()
+    assert (D0, ID, EPOCH_FENCED, commits, 0) == coordinator.markers[-1]
+    assert 2 == len(coordinator.markers)
+    assert coordinator.state.startswith("COMPLETE")
+    assert Outcome(0, coordinator.next_id, 0) == coordinator.init()
+
+
+def test_a_leader_that_knows_a_later_coordinator_takes_the_last_one() -> None:
+    """A marker by hand had an epoch that no coordinator has."""
+    coordinator = in_state("Ongoing")
+    coordinator.answers[D0] = [52, 52]
+    coordinator.end(True, epoch=1)
+    assert [(D0, ID, EPOCH_FENCED, True, 2**31 - 1)] == coordinator.markers
+    assert "COMPLETE_COMMIT" == coordinator.state
+
+
+def test_a_coordinator_that_was_replaced_raises_no_epoch() -> None:
+    """The log refuses the decision with the last epoch, so no marker goes out with it."""
+    coordinator = in_state("Ongoing")
+    coordinator.answers[D0] = [52]
+    coordinator.holds = True
+    coordinator.end(True, epoch=1)
+    decision = coordinator.held.pop()
+    coordinator.run(coordinator.ids.appended(decision, 0, coordinator.now_ms))
+    (raised,) = coordinator.held
+    (again,) = coordinator.ids.appended(raised, 6, coordinator.now_ms)
+    assert isinstance(again, Append)
+    assert [] == coordinator.markers
 
 
 @pytest.mark.parametrize("code", [35, 43])
