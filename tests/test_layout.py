@@ -137,6 +137,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": CLIENT_SIDE | {"arrow"},
     "doctor": {
         "broker.settings",
+        "client",
         "consumer",
         "groups",
         "log.checkpoint",

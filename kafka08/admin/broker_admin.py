@@ -17,10 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kafka08.admin.brokers import BrokerDescription, brokers_of, chosen
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.assignment import check_assignment
 from kafka08.client import PLAINTEXT, Security
 from kafka08.client.cluster import ClusterClient, send_at_version
+from kafka08.client.topic_overrides import overrides_of
 from kafka08.errors import (
     NO_ERROR,
     AdminError,
@@ -37,6 +39,7 @@ from kafka08.errors import (
 from kafka08.lifecycle import Closeable
 from kafka08.nearest import did_you_mean
 from kafka08.network.connection import Connection
+from kafka08.observe.layout import registration_of
 from kafka08.protocol.alter_configs import AlterConfigsRequest, AlteredResource, ConfigEntry
 from kafka08.protocol.create_partitions import AddedPartition, CreatePartitionsRequest, GrownTopic
 from kafka08.protocol.create_topics import (
@@ -53,7 +56,7 @@ from kafka08.protocol.delete_records import (
     DeleteRecordsTopic,
 )
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
-from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedResource
+from kafka08.protocol.describe_configs import TOPIC
 from kafka08.protocol.describe_log_dirs import DescribeLogDirsRequest, LogDir
 from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.incremental_alter_configs import (
@@ -72,8 +75,6 @@ from kafka08.topic_config import override_texts
 from kafka08.topic_name import deletion_fault_of, fault_of
 
 METADATA_VERSIONS: Final = 0, 2
-TOPICS_AT_ONCE: Final = 200
-"""In a request for overrides: the response has all keys of each."""
 NON_EMPTY_GROUP: Final = 68
 GROUP_ID_NOT_FOUND: Final = 69
 CONTROLLER_S: Final = 10.0
@@ -189,18 +190,27 @@ class BrokerAdmin(Closeable):
         found: str | None = self._metadata().cluster_id
         return found
 
+    def describe_brokers(self, broker_ids: Sequence[int] | None = None) -> list[BrokerDescription]:
+        """The named brokers (None: all that live or have replicas) by id, as brokers tell clients;
+        AdminError for one that is neither. Which one is the controller they do not say."""
+        topics = self._described(None)
+        brokers = self._cluster.refresh().brokers
+        registrations = {id_: registration_of(broker) for id_, broker in brokers.items()}
+        found = brokers_of(registrations, None, topics)
+        return chosen([replace(broker, is_controller=None) for broker in found], broker_ids)
+
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
         """The named topics (None: all, sorted), with overrides from 0.11 on; AdminError for a
         missing one."""
         topics = self._described(names)
-        overrides = self._overrides([topic.name for topic in topics])
+        overrides = overrides_of(self._cluster, [topic.name for topic in topics])
         if overrides is None:
             return topics
         return [replace(topic, config=overrides.get(topic.name, {})) for topic in topics]
 
     def shows_overrides(self) -> bool:
         """Whether the brokers say the overrides of topics."""
-        return self._overrides([]) is not None
+        return overrides_of(self._cluster, []) is not None
 
     def _described(self, names: Sequence[str] | None) -> list[TopicDescription]:
         """Without overrides. It requests all topics: a request by name may create one."""
@@ -261,7 +271,7 @@ class BrokerAdmin(Closeable):
 
     def overrides(self, name: str) -> dict[str, str]:
         """The topic's overrides; AdminError from brokers before 0.11."""
-        found = self._overrides([name])
+        found = overrides_of(self._cluster, [name])
         if found is None:
             raise self._too_old("to describe overrides")
         return found[name]
@@ -354,25 +364,6 @@ class BrokerAdmin(Closeable):
             response = self._cluster.ask_any(request, (0, 0))
         (result,) = response.resources
         _check_result(f"Topic {name}", result)
-
-    def _overrides(self, names: Sequence[str]) -> dict[str, dict[str, str]] | None:
-        """topic → its overrides; None from brokers before 0.11."""
-        found = {}
-        for first in range(0, max(1, len(names)), TOPICS_AT_ONCE):
-            some = names[first : first + TOPICS_AT_ONCE]
-            request = DescribeConfigsRequest([DescribedResource(TOPIC, n, None) for n in some])
-            try:
-                response: Any = self._cluster.ask_any(request, (0, 1))
-            except UnsupportedVersion:
-                return None
-            for resource in response.resources:
-                _check_result(f"Topic {resource.resource_name}", resource)
-                found[resource.resource_name] = {
-                    config.key: config.value or ""
-                    for config in resource.configs
-                    if not config.is_default
-                }
-        return found
 
     def _replicas(self, name: str, count: int) -> dict[int, tuple[int, ...]]:
         """Those of a topic that was just changed and has so many partitions. The controller is

@@ -1,15 +1,16 @@
-"""Brokers according to ZooKeeper: registration, controller, leaders and replicas. Pure.
+"""Brokers: registration, controller, leaders and replicas. Pure.
 
 # 0.8: there is no such tool; kafka.admin.TopicCommand shows the same state by topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kafka08.admin.description import TopicDescription
+from kafka08.errors import AdminError
 from kafka08.structs import TopicPartition, host_port
 from kafka08.zk.nodes import BrokerRegistration
 
@@ -18,7 +19,9 @@ from kafka08.zk.nodes import BrokerRegistration
 class BrokerDescription:
     """One broker.
 
-    registration      its znode; None for an unregistered broker that has replicas
+    registration      its znode, or the address that brokers tell clients (version 0); None for an
+                      unregistered broker that has replicas
+    is_controller     None: unknown without ZooKeeper
     leaders           number of partitions that it leads
     replicas          number of partitions that are assigned to it
     under_replicated  partitions that it leads with fewer in-sync replicas than replicas
@@ -27,7 +30,7 @@ class BrokerDescription:
 
     broker_id: int
     registration: BrokerRegistration | None
-    is_controller: bool
+    is_controller: bool | None
     leaders: int
     replicas: int
     under_replicated: tuple[TopicPartition, ...]
@@ -93,6 +96,22 @@ def brokers_of(
         )
         for broker_id in sorted(registrations.keys() | replicas.keys())
     ]
+
+
+def chosen(
+    found: list[BrokerDescription], broker_ids: Sequence[int] | None
+) -> list[BrokerDescription]:
+    """Those with these ids, None: all; AdminError for one that is not `found`."""
+    if broker_ids is None:
+        return found
+    known = {broker.broker_id: broker for broker in found}
+    for broker_id in broker_ids:
+        if broker_id not in known:
+            raise AdminError(
+                f"Broker {broker_id} is not registered and has no replicas; the brokers are "
+                f"{', '.join(map(str, known)) or 'none'}"
+            )
+    return [known[broker_id] for broker_id in sorted(set(broker_ids))]
 
 
 def _as_dict(tp: TopicPartition) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 
-from kafka08.admin.brokers import BrokerDescription, brokers_of
+from kafka08.admin.brokers import BrokerDescription, brokers_of, chosen
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.moves import (
     Moves,
@@ -213,16 +213,7 @@ class AdminClient(Closeable):
             None if controller is None else controller.broker_id,
             self.describe_topics(),
         )
-        if broker_ids is None:
-            return found
-        known = {broker.broker_id: broker for broker in found}
-        for broker_id in broker_ids:
-            if broker_id not in known:
-                raise AdminError(
-                    f"Broker {broker_id} is not registered and has no replicas; the brokers are "
-                    f"{', '.join(map(str, known)) or 'none'}"
-                )
-        return [known[broker_id] for broker_id in sorted(set(broker_ids))]
+        return chosen(found, broker_ids)
 
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
         """The named topics (None: all that can be read, sorted) according to ZooKeeper; AdminError

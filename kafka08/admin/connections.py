@@ -55,9 +55,9 @@ class Connections(Closeable):
         self,
         zookeeper: str | None,
         bootstrap: str | None = None,
+        security: Security = PLAINTEXT,
         *,
         is_patient: bool = True,
-        security: Security = PLAINTEXT,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self.runtime = runtime

@@ -13,6 +13,8 @@ from kafka08.cli.commands import LEVEL, Commands
 from kafka08.cli.echo import say, show
 from kafka08.cli.failures import exit_if_silent
 from kafka08.cli.options import (
+    cluster_options,
+    cluster_place,
     example,
     json_option,
     level_keys,
@@ -20,7 +22,6 @@ from kafka08.cli.options import (
     profile_keys,
     profile_option,
     read_config,
-    zookeeper_option,
 )
 from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
@@ -108,11 +109,11 @@ def ping(bootstrap: str, as_json: bool) -> None:
 
 @broker.command("list", epilog=example("kafka08 broker list --zookeeper localhost:2181"))
 @json_option("One JSON list, as from describe.")
-@zookeeper_option
-def list_(as_json: bool, zookeeper: str) -> None:
+@cluster_options
+def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     """List the brokers: address, controller, and how many partitions each leads, holds, and holds
     out of sync. The list includes unregistered brokers that have replicas."""
-    brokers, silent = read_brokers([], zookeeper)
+    brokers, silent = read_brokers([])
     if as_json:
         show(json.dumps([found.as_dict() for found in brokers]))
         exit_if_silent(silent)
@@ -135,14 +136,16 @@ def list_(as_json: bool, zookeeper: str) -> None:
 @broker.command(epilog=example("kafka08 broker describe 0 --json"))
 @click.argument("broker_ids", nargs=-1, type=click.IntRange(0), metavar="[ID]...")
 @json_option("One JSON list.")
-@zookeeper_option
-def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None:
+@cluster_options
+def describe(
+    broker_ids: tuple[int, ...], as_json: bool, bootstrap: str | None, zookeeper: str | None
+) -> None:
     """Describe the brokers with these IDs, or all: registration, and the state of their partitions.
 
     under replicated: it leads the partition, and a replica is not in sync. out of sync: its own
     replica is not in sync.
     """
-    brokers, silent = read_brokers(broker_ids, zookeeper)
+    brokers, silent = read_brokers(broker_ids)
     if as_json:
         show(json.dumps([found.as_dict() for found in brokers]))
         exit_if_silent(silent)
@@ -153,14 +156,18 @@ def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None
 
 
 def read_brokers(
-    broker_ids: Sequence[int], zookeeper: str
+    broker_ids: Sequence[int],
 ) -> tuple[list[BrokerDescription], dict[int, str]]:
     """The brokers with these ids, all if there are none; and why some of them do not respond.
     NoBrokersAvailable if there is none at all."""
-    from kafka08.admin import AdminClient
+    from kafka08.admin import BrokerAdmin
+    from kafka08.admin.choice import admin_of
+    from kafka08.runtime.threads import THREADS
 
-    with AdminClient(zookeeper, is_patient=False) as admin:
+    with admin_of(cluster_place(), THREADS) as admin:
         found = admin.describe_brokers(list(broker_ids) or None)
+        if isinstance(admin, BrokerAdmin):
+            return found, {}
         if not found:
             admin.check_registered()
         silent = admin.silent_brokers()
@@ -182,11 +189,13 @@ def description_lines(broker: BrokerDescription) -> Iterator[str]:
     if (found := broker.registration) is not None:
         if found.timestamp_ms >= 0:
             yield f"  registered: {moment(found.timestamp_ms)}"
-        yield f"  version of the registration: {found.version}"
         if found.endpoints:
             yield f"  endpoints: {', '.join(found.endpoints)}"
-        yield f"  JMX port: {found.jmx_port if found.jmx_port >= 0 else 'none'}"
-    yield f"  controller: {'yes' if broker.is_controller else 'no'}"
+        if found.version:
+            yield f"  version of the registration: {found.version}"
+            yield f"  JMX port: {found.jmx_port if found.jmx_port >= 0 else 'none'}"
+    if broker.is_controller is not None:
+        yield f"  controller: {'yes' if broker.is_controller else 'no'}"
     yield f"  leaders: {broker.leaders}"
     yield f"  replicas: {broker.replicas}"
     for name, partitions in (

@@ -9,7 +9,7 @@ import click
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.echo import say
 from kafka08.cli.http_server import serve_http
-from kafka08.cli.options import example, interval_option, zookeeper_option
+from kafka08.cli.options import cluster_options, cluster_place, example, interval_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 
 PORT = 9080
@@ -46,7 +46,7 @@ TOKEN_CHARACTERS_MIN = 16
     "--allow-changes", is_flag=True, help="Create, alter and delete topics, elect leaders."
 )
 @interval_option(INTERVAL_S, at_least=0.5)
-@zookeeper_option
+@cluster_options
 @handles_stop_signals
 def console(
     listen: int,
@@ -54,7 +54,8 @@ def console(
     names: tuple[str, ...],
     allow_changes: bool,
     interval: float,
-    zookeeper: str,
+    bootstrap: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Serve a cluster to browsers: brokers, topics, groups with their lag, messages, the doctor.
 
@@ -63,6 +64,7 @@ def console(
     no TLS: put a proxy before it, or reach it through ssh.
     """
     stopping = StopRequest()
+    place = cluster_place()
     import secrets
 
     from kafka08.exporter import Watch
@@ -86,7 +88,7 @@ def console(
         "allows_changes": allow_changes,
         "interval_s": interval,
     }
-    live = Live(zookeeper, Watch(zookeeper), THREADS, settings)
+    live = Live(place, Watch(*place), THREADS, settings)
     address = serve_http(Console(live, guard), host, listen, "--listen")
     query = "" if token is None else f"/?token={'TOKEN' if given else token}"
     say(f"The console is at {address}{query}")

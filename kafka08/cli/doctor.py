@@ -8,7 +8,7 @@ import sys
 import click
 
 from kafka08.cli.echo import show
-from kafka08.cli.options import example, json_option, zookeeper_option
+from kafka08.cli.options import cluster_options, cluster_place, example, json_option
 from kafka08.listing import counted
 
 FILE = click.Path(dir_okay=False)
@@ -45,19 +45,21 @@ def list_checks(context: click.Context, _: click.Parameter, wanted: bool) -> Non
     help="List all checks and end.",
 )
 @json_option("One JSON object.")
-@zookeeper_option
+@cluster_options
 def doctor(
     log_dirs: tuple[str, ...],
     brokers: tuple[str, ...],
     consumers: tuple[str, ...],
     producers: tuple[str, ...],
     as_json: bool,
-    zookeeper: str,
+    bootstrap: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Check a whole cluster: say what is wrong, why it matters, and what to run. Changes nothing.
 
-    Exits 1 if there is a problem; notes alone are not problems. It reads ZooKeeper, asks each
-    broker for metadata, and checks groups, and the directories and files that you give.
+    Exits 1 if there is a problem; notes alone are not problems. It reads ZooKeeper if there is
+    one, asks each broker for metadata, and checks groups, and the directories and files that you
+    give.
     """
     from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 
@@ -66,7 +68,7 @@ def doctor(
         **dict.fromkeys(consumers, "consumer"),
         **dict.fromkeys(producers, "producer"),
     }
-    with SnapshotReader(zookeeper, log_directories=log_dirs, files=files) as reader:
+    with SnapshotReader(*cluster_place(), log_directories=log_dirs, files=files) as reader:
         snapshot = reader.read_snapshot()
     findings = findings_of(snapshot)
     problems = sum(finding.is_problem for finding in findings)

@@ -26,7 +26,7 @@ from kafka08.cli.offset_plans import (
 )
 from kafka08.cli.options import (
     cluster_options,
-    cluster_places,
+    cluster_place,
     cluster_security,
     dry_run_option,
     example,
@@ -229,7 +229,7 @@ def open_reader() -> GroupReader:
     """A reader for --zookeeper and --bootstrap of the running command."""
     from kafka08.groups import GroupReader
 
-    return GroupReader(*cluster_places(), security=cluster_security())
+    return GroupReader(*cluster_place())
 
 
 def read_group(name: str, kind: str | None, *, with_times: bool = False) -> ShownGroup:

@@ -13,7 +13,13 @@ import click
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.echo import pass_on, say
 from kafka08.cli.http_server import serve_http
-from kafka08.cli.options import Number, example, interval_option, zookeeper_option
+from kafka08.cli.options import (
+    Number,
+    cluster_options,
+    cluster_place,
+    example,
+    interval_option,
+)
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 from kafka08.structs import host_port
 
@@ -51,7 +57,7 @@ STOP_S = 1.0
     show_default=True,
     help="A message of the probe that is not read within this time is lost.",
 )
-@zookeeper_option
+@cluster_options
 @handles_stop_signals
 def metrics(
     listen: int | None,
@@ -60,7 +66,8 @@ def metrics(
     topic: str | None,
     probe_interval: float,
     probe_timeout: float,
-    zookeeper: str,
+    bootstrap: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Show the metrics of a cluster of any kind: brokers, partitions, groups in both stores.
 
@@ -70,6 +77,9 @@ def metrics(
     message to each partition. Without --listen it exits 1 if a part is not known.
     """
     stopping = StopRequest()
+    place = cluster_place()
+    if topic is not None and place.security.protocol != "PLAINTEXT":
+        raise click.UsageError("--probe uses a PLAINTEXT listener: it takes no --command-config.")
     is_whole = threading.Event()
 
     def work() -> str:
@@ -79,7 +89,7 @@ def metrics(
 
         gc.set_threshold(*COLLECTIONS)
         with ExitStack() as stack:
-            reader = stack.enter_context(ClusterReader(zookeeper))
+            reader = stack.enter_context(ClusterReader(*place))
             exporter = Exporter(reader, THREADS)
             exporter.refresh()
             if topic is not None:
@@ -117,7 +127,7 @@ def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:
     from kafka08.runtime.threads import THREADS
 
     if exporter.view is None or not exporter.view.brokers:
-        raise KafkaError("--probe: no broker is registered in ZooKeeper; start one")
+        raise KafkaError("--probe: no broker is known; start one")
     bootstrap = ",".join(host_port(b.host, b.port) for b in exporter.view.brokers.values())
     probe = Probe(bootstrap, topic, timeout_s=timeout, runtime=THREADS)
     exporter.more = probe.families

@@ -16,7 +16,7 @@ import click
 
 from kafka08.cli.echo import say
 from kafka08.cli.lag import warn_of_never_committed
-from kafka08.cli.options import cluster_places, cluster_security, is_number
+from kafka08.cli.options import cluster_place, is_number
 from kafka08.cli.table import show_rows
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.listing import counted
@@ -56,7 +56,7 @@ def connect() -> Connections:
     """Connections for --zookeeper and --bootstrap of the running command."""
     from kafka08.admin.connections import Connections
 
-    connections = Connections(*cluster_places(), is_patient=False, security=cluster_security())
+    connections = Connections(*cluster_place(), is_patient=False)
     connections.wait_less()
     return connections
 

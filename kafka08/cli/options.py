@@ -20,6 +20,7 @@ from kafka08.topic_name import fault_of
 if TYPE_CHECKING:
     from kafka08.client import Security
     from kafka08.consumer.subscription import TopicFilter
+    from kafka08.observe.place import ClusterPlace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Names = TypeVar("Names", str, tuple[str, ...], None)
@@ -206,6 +207,13 @@ def _given_places() -> tuple[str | None, str | None]:
             context,
         )
     return places["zookeeper"], places["bootstrap"]
+
+
+def cluster_place() -> ClusterPlace:
+    """`cluster_places` and the security of the running command. UsageError, ConfigError."""
+    from kafka08.observe.place import ClusterPlace
+
+    return ClusterPlace(*cluster_places(), cluster_security())
 
 
 def prefers_bootstrap() -> bool:

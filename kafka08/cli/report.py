@@ -15,10 +15,11 @@ from click.core import ParameterSource
 
 from kafka08.cli.background import Background
 from kafka08.cli.echo import pass_on, say, show
-from kafka08.cli.options import Number, example, zookeeper_option
+from kafka08.cli.options import Number, cluster_options, cluster_place, example
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
+    from kafka08.observe.place import ClusterPlace
     from kafka08.pages import Overview
     from kafka08.pages.report import Kept
 
@@ -46,8 +47,14 @@ LOOK_S = 1.0
 @click.option(
     "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
 )
-@zookeeper_option
-def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: str) -> None:
+@cluster_options
+def report(
+    output: str,
+    seconds: float,
+    log_dirs: tuple[str, ...],
+    bootstrap: str | None,
+    zookeeper: str | None,
+) -> None:
     """Write one HTML page about a cluster: brokers, topics, groups, and what the doctor finds.
 
     Rates are those since the report that --output replaces, and its charts continue. A first report
@@ -56,11 +63,12 @@ def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: st
     from kafka08.cli.group_view import warn_of_failed_requests
     from kafka08.pages import page_of
 
+    place = cluster_place()
     path = None if output == "-" or is_redirected() else Path(output)
-    earlier = None if path is None else read_earlier(path, zookeeper)
+    earlier = None if path is None else read_earlier(path, place)
 
     def work() -> Overview:
-        return read_overview(zookeeper, earlier, seconds, log_dirs)
+        return read_overview(place, earlier, seconds, log_dirs)
 
     overview = Background(work, name="report").result()
     if path is None:
@@ -86,7 +94,7 @@ def is_redirected() -> bool:
     return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
 
 
-def read_earlier(path: Path, zookeeper: str) -> Kept | None:
+def read_earlier(path: Path, place: ClusterPlace) -> Kept | None:
     """The report that is replaced; None if there is none of this cluster. Raises BadParameter,
     ConfigError (another file)."""
     from kafka08.pages import read_report
@@ -94,7 +102,7 @@ def read_earlier(path: Path, zookeeper: str) -> Kept | None:
     if not path.parent.is_dir():
         raise click.BadParameter(f"there is no directory {path.parent}.", param_hint="'--output'")
     earlier = read_report(path)
-    if earlier is None or earlier.connect == zookeeper:
+    if earlier is None or earlier.connect == str(place):
         return earlier
     say(
         f"{path} is a report of {earlier.connect}, so the new one is not compared with it.",
@@ -103,16 +111,17 @@ def read_earlier(path: Path, zookeeper: str) -> Kept | None:
 
 
 def read_overview(
-    zookeeper: str, earlier: Kept | None, seconds: float, log_directories: Sequence[str]
+    place: ClusterPlace, earlier: Kept | None, seconds: float, log_directories: Sequence[str]
 ) -> Overview:
-    """Read the cluster for this long, then run the doctor's checks. Raises ZooKeeperError."""
+    """Read the cluster for this long, then run the doctor's checks. Raises ZooKeeperError,
+    NoBrokersAvailable."""
     from kafka08.doctor import SnapshotReader, findings_of
     from kafka08.exporter import Watch
     from kafka08.pages import Overview, Trends
     from kafka08.pages.details import answers_of
 
     trends = Trends() if earlier is None else earlier.trends
-    with Watch(zookeeper, earlier=None if earlier is None else earlier.view) as watch:
+    with Watch(*place, earlier=None if earlier is None else earlier.view) as watch:
         first = watch.view
         ends = time.monotonic() + seconds
         while True:
@@ -128,11 +137,11 @@ def read_overview(
     summary = watch.summary(before)
     if earlier is not None:
         trends.add(view.now_ms, summary)
-    with SnapshotReader(zookeeper, log_directories=log_directories) as doctor:
+    with SnapshotReader(*place, log_directories=log_directories) as doctor:
         snapshot = doctor.read_snapshot()
     findings, answers = findings_of(snapshot), answers_of(snapshot, watch.partitions_of)
     return Overview(
-        zookeeper, view, summary, trends, before, findings, snapshot.log_directories, answers
+        str(place), view, summary, trends, before, findings, snapshot.log_directories, answers
     )
 
 

@@ -18,7 +18,13 @@ import click
 
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.echo import show
-from kafka08.cli.options import example, interval_option, json_option, zookeeper_option
+from kafka08.cli.options import (
+    cluster_options,
+    cluster_place,
+    example,
+    interval_option,
+    json_option,
+)
 from kafka08.lifecycle import Closeable
 from kafka08.waiting import announce_with
 
@@ -49,9 +55,14 @@ KEYS: Final = {
 @click.option(
     "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
 )
-@zookeeper_option
+@cluster_options
 def top(
-    interval: float, once: bool, as_json: bool, log_dirs: tuple[str, ...], zookeeper: str
+    interval: float,
+    once: bool,
+    as_json: bool,
+    log_dirs: tuple[str, ...],
+    bootstrap: str | None,
+    zookeeper: str | None,
 ) -> None:
     """Watch a cluster: brokers, topics by rate, groups by lag with Burrow's verdict, local logs.
 
@@ -60,7 +71,8 @@ def top(
     """
     from kafka08.exporter import Watch
 
-    with ended_soon(Watch(zookeeper)) as watch:
+    place = cluster_place()
+    with ended_soon(Watch(*place)) as watch:
         if once or as_json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
             for view in Background(watch.read_twice, name="look").result():
                 watch.add(view)
@@ -68,7 +80,7 @@ def top(
             show_once(summary, logs_of(log_dirs), as_json=as_json)
             sys.exit(1 if summary.failed_requests else 0)
         else:
-            live(watch, interval, zookeeper, log_dirs)
+            live(watch, interval, str(place), log_dirs)
 
 
 @contextmanager

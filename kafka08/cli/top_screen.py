@@ -230,10 +230,11 @@ def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, T
     first.append(f"{at}  {len(summary.brokers) - missing} brokers  ")
     if missing:
         first.append(f"{missing} not registered  ", style=bad)
-    first.append(
-        f"controller {'none' if summary.controller is None else summary.controller}  ",
-        style=bad if summary.controller is None else "",
-    )
+    if summary.has_zookeeper:
+        first.append(
+            f"controller {'none' if summary.controller is None else summary.controller}  ",
+            style=bad if summary.controller is None else "",
+        )
     for what, number in (
         ("under-replicated", summary.under_replicated),
         ("offline", summary.offline),

@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 from kafka08.doctor.snapshot import Snapshot
 from kafka08.listing import some_of
 
-CONNECT: Final = "{zookeeper}"
-"""Placeholder for the connect string of the cluster in a command."""
-Z: Final = f"--zookeeper {CONNECT}"
+Z: Final = "{cluster}"
+"""Placeholder in a command, for the option that names the cluster."""
 
 
 class Severity(enum.Enum):
@@ -49,7 +48,7 @@ class Check:
         places: dict[str, list[str]] = {}
         for where, what in self.find(snapshot):
             places.setdefault(what, []).append(where)
-        command = self.command.replace(CONNECT, snapshot.connect)
+        command = self.command.replace(Z, snapshot.place.option)
         return [
             Finding(self.name, self.severity, some_of(where), what, self.why, command)
             for what, where in places.items()

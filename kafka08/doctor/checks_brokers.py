@@ -158,6 +158,7 @@ def _misses_brokers(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _stale_leaders(snapshot: Snapshot) -> Iterator[Found]:
+    source = "ZooKeeper" if snapshot.place.zookeeper else "another broker"
     leaders = {
         tp: partition.state.leader
         for tp, partition in snapshot.partitions()
@@ -170,7 +171,7 @@ def _stale_leaders(snapshot: Snapshot) -> Iterator[Found]:
         if wrong:
             yield Found(
                 name_of(broker),
-                f"reports another leader than ZooKeeper for {len(wrong)} partitions, such "
+                f"reports another leader than {source} for {len(wrong)} partitions, such "
                 f"as {wrong[0]}",
             )
 
@@ -204,7 +205,7 @@ def _ahead(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _no_controller(snapshot: Snapshot) -> Iterator[Found]:
-    if snapshot.brokers and snapshot.view.controller is None:
+    if snapshot.brokers and snapshot.view.controller is None and snapshot.place.zookeeper:
         yield Found(
             paths.CONTROLLER,
             snapshot.view.faults.get(paths.CONTROLLER) or "no broker is controller",

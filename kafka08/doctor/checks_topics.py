@@ -62,12 +62,13 @@ def _names_collide(snapshot: Snapshot) -> Iterator[Found]:
 
 def _config_unreadable(snapshot: Snapshot) -> Iterator[Found]:
     for topic, facts in snapshot.topics.items():
-        if facts.config is None:
+        if facts.config is None and facts.config_fault:
             yield Found(paths.topic_config(topic), f"cannot be read: {facts.config_fault}")
 
 
 def _config_invalid(snapshot: Snapshot) -> Iterator[Found]:
-    for topic, _, config in _configured(snapshot):
+    # Brokers without ZooKeeper have keys that we do not know, and have checked them all.
+    for topic, _, config in _configured(snapshot) if snapshot.place.zookeeper else ():
         try:
             parse_topic_config(config, max(Level))
         except ConfigError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafka08.groups import (
     CoordinatedFacts,
@@ -13,17 +14,20 @@ from kafka08.groups import (
     explain_coordinated,
 )
 from kafka08.observe.commit_times import KafkaCommit
+from kafka08.observe.place import ClusterPlace
 from kafka08.observe.snapshot import ClusterView, PartitionState
 from kafka08.structs import TopicPartition
 from kafka08.zk.nodes import BrokerRegistration
 
+HERE: Final = ClusterPlace("localhost:2181")
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """A broker in /brokers/ids.
+    """A broker in /brokers/ids; without ZooKeeper one that brokers tell clients of.
 
     registration   None if its text cannot be read: then `fault` says why
-    created_ms     creation time of the znode, by ZooKeeper's clock
+    created_ms     creation time of the znode, by ZooKeeper's clock; 0: unknown
     unreachable    why it did not respond to a Metadata request at its address; None: it did
     seconds        how long it took to respond
     known_brokers  broker ids in its Metadata response
@@ -43,8 +47,8 @@ class BrokerFacts:
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
     """fault         why the assignment cannot be read; then there are no partitions
-    config        overrides; None: they cannot be read, for the reason `config_fault`
-    created_ms    creation time of the topic's znode
+    config        overrides; None: unknown, or they cannot be read, for the reason `config_fault`
+    created_ms    creation time of the topic's znode; 0: unknown
     """
 
     partitions: Mapping[int, PartitionState]
@@ -129,8 +133,8 @@ class Snapshot:
     view               the cluster and its groups, as all tools see them
     now_ms             local wall time before it was read
     clock_read_ms      local wall time after topics, brokers and controller were read; None: now_ms
-    connect            connect string of the cluster
-    zookeeper_seconds  the slowest of a few single reads
+    place              where the cluster is; without ZooKeeper what only ZooKeeper has is empty
+    zookeeper_seconds  how long a single read took
     controller_epoch   None before the first controller
     controller_clocks  time of its election, in ms: by its own clock, and by ZooKeeper's; None:
                        unknown
@@ -147,7 +151,7 @@ class Snapshot:
     view: ClusterView
     now_ms: int
     clock_read_ms: int | None = None
-    connect: str = "localhost:2181"
+    place: ClusterPlace = HERE
     brokers: Mapping[int, BrokerFacts] = field(default_factory=dict)
     controller_epoch: int | None = None
     controller_clocks: tuple[int, int] | None = None

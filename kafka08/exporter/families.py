@@ -35,10 +35,11 @@ def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
             for b in view.brokers.values()
         ],
     )
-    yield gauge(
-        "kafka08_controllers", "1 if a registered broker is controller, else 0.",
-        view.controller in view.brokers,
-    )  # fmt: skip
+    if view.has_zookeeper:
+        yield gauge(
+            "kafka08_controllers", "1 if a registered broker is controller, else 0.",
+            view.controller in view.brokers,
+        )  # fmt: skip
     yield from _of_partitions(view)
     yield from _of_groups(view, histories)
     yield gauge("kafka08_exporter_read_seconds", "Time to read all of this.", view.seconds)

@@ -85,7 +85,9 @@ class GroupPartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """failed_requests   what is unknown because a request failed, each with its reason"""
+    """controller        None: no broker is, or it is not known since ZooKeeper was not read
+    failed_requests   what is unknown because a request failed, each with its reason
+    """
 
     brokers: tuple[BrokerRow, ...]
     topics: tuple[TopicRow, ...]
@@ -94,6 +96,7 @@ class Summary:
     under_replicated: int
     offline: int
     failed_requests: tuple[str, ...]
+    has_zookeeper: bool
 
 
 def summary_of(view: ClusterView, before: ClusterView | None, histories: Histories) -> Summary:
@@ -108,6 +111,7 @@ def summary_of(view: ClusterView, before: ClusterView | None, histories: Histori
         sum(row.under_replicated for row in topics),
         sum(row.offline for row in topics),
         view.failed_requests,
+        view.has_zookeeper,
     )
 
 

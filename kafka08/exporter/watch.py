@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kafka08.client import PLAINTEXT, Security
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import GroupPartitionRow, Summary, group_partitions, summary_of
 from kafka08.lifecycle import Closeable
+from kafka08.observe.place import ClusterPlace
 from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import ClusterView
 from kafka08.runtime import ClientRuntime
@@ -14,17 +16,20 @@ from kafka08.runtime.threads import THREADS
 class Watch(Closeable):
     """Connects at the first read. One thread may `read_view` while another uses the views.
 
-    earlier   a stored view that serves as the previous one
+    zookeeper, bootstrap, security   as ClusterReader's
+    earlier                          a stored view that serves as the previous one
     """
 
     def __init__(
         self,
-        zookeeper: str,
+        zookeeper: str | None,
+        bootstrap: str | None = None,
+        security: Security = PLAINTEXT,
         *,
         earlier: ClusterView | None = None,
         runtime: ClientRuntime = THREADS,
     ) -> None:
-        self._zookeeper = zookeeper
+        self._place = ClusterPlace(zookeeper, bootstrap, security)
         self._runtime = runtime
         self._reader: ClusterReader | None = None
         self.before: ClusterView | None = None
@@ -38,9 +43,9 @@ class Watch(Closeable):
             self._reader.close()
 
     def read_view(self) -> ClusterView:
-        """A view of now. In one thread at a time; raises ZooKeeperError."""
+        """A view of now. In one thread at a time; raises as ClusterReader.read_view."""
         if self._reader is None:
-            self._reader = ClusterReader(self._zookeeper, runtime=self._runtime)
+            self._reader = ClusterReader(*self._place, runtime=self._runtime)
         return self._reader.read_view()
 
     def read_twice(self) -> list[ClusterView]:

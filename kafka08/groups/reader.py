@@ -59,8 +59,8 @@ class GroupReader(Closeable):
         self,
         zookeeper: str | None = None,
         bootstrap: str | None = None,
-        *,
         security: Security = PLAINTEXT,
+        *,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self._runtime = runtime

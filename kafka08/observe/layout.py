@@ -26,7 +26,7 @@ States = Mapping[TopicPartition, LeaderAndIsr]
 class Layout(NamedTuple):
     """Brokers, and who is assigned what.
 
-    registrations   of brokers; empty without ZooKeeper
+    registrations   of brokers; without ZooKeeper of version 0, with an address alone
     brokers         those with an address for us
     assigned        topic → partition → replicas
     states          of all partitions, from metadata; None: ZooKeeper has them
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     @property
     def alive(self) -> Collection[int]:
         """Ids of the brokers that may lead: also those without an address for us."""
-        return self.registrations or self.brokers
+        return self.registrations
 
     @property
     def may_coordinate(self) -> bool:
@@ -56,7 +56,7 @@ class Layout(NamedTuple):
     @property
     def negotiates(self) -> bool:
         """Whether all brokers are known to report their API versions."""
-        versions = [self.registrations[i].version for i in self.brokers if self.registrations]
+        versions = [self.registrations[i].version for i in self.brokers]
         return bool(versions) and min(versions) >= FIRST_COORDINATING
 
     @property
@@ -108,10 +108,11 @@ def read_controller(store: ClusterStore, faults: Faults) -> int | None:
 
 
 def layout_of(metadata: ClusterMetadata) -> Layout:
-    """The layout in a broker's metadata, which do not name the controller. Pure."""
+    """The layout in a broker's metadata. Its controller is unknown: in a cluster without ZooKeeper
+    brokers name any of them. Pure."""
     infos = {name: info.partitions for name, info in metadata.topics.items()}
     return Layout(
-        {},
+        {broker.id: registration_of(broker) for broker in metadata.brokers.values()},
         metadata.brokers,
         None,
         {topic: {p.partition: p.replicas for p in infos[topic]} for topic in infos},
@@ -122,6 +123,11 @@ def layout_of(metadata: ClusterMetadata) -> Layout:
             for p in infos[topic]
         },
     )
+
+
+def registration_of(broker: Broker) -> BrokerRegistration:
+    """As much of a registration as brokers tell clients."""
+    return BrokerRegistration(broker.host, broker.port, version=0)
 
 
 def read_states(

@@ -68,9 +68,9 @@ class ClusterReader(Closeable):
         self,
         zookeeper: str | None,
         bootstrap: str | None = None,
+        security: Security = PLAINTEXT,
         *,
         lent: tuple[ClusterStore | None, ClusterClient] | None = None,
-        security: Security = PLAINTEXT,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         assert zookeeper or bootstrap or lent, "give the connect string of ZooKeeper, or brokers"
@@ -137,7 +137,8 @@ class ClusterReader(Closeable):
         owners: bool = False,
         beside: Callable[[Layout], object] = lambda _: None,
     ) -> ClusterView:
-        """The cluster now, with all groups. Raises ZooKeeperError.
+        """The cluster now, with all groups: without ZooKeeper those that have a coordinator. Raises
+        ZooKeeperError, or NoBrokersAvailable without ZooKeeper.
 
         starts   including log start offsets
         owners   including the groups' owners
@@ -150,26 +151,29 @@ class ClusterReader(Closeable):
         self, starts: bool, owners: bool, beside: Callable[[Layout], object]
     ) -> ClusterView:
         began = self._runtime.monotonic()
-        if self._nodes is None or self._nodes.session != self._zk.session_id:
-            self._nodes = Nodes(self._zk, self._runtime)
+        nodes = self._known_nodes()
         failed: list[str] = []
         layout = self._layout()
         partitions = layout.partitions
-        states = read_states(self.store, layout, partitions, self._nodes.states)
+        known = None if nodes is None else nodes.states
+        states = read_states(self.store, layout, partitions, known)
         beside(layout)
         cluster = self._client(layout, failed)
         led = layout.led(states)
         # Each commit is a record of the offsets topic: a log that has not grown has no news.
         of_offsets = [tp for tp in led if tp.topic == OFFSETS_TOPIC]
         written = read_offsets(cluster, of_offsets, LATEST_OFFSET)
-        names = GroupStore(self._zk).groups()
+        names = [] if nodes is None else GroupStore(self._zk).groups()
         unlisted: list[str] = []
         coordinated = self._groups.coordinated(layout, cluster, names, unlisted)
         failed += unlisted
         every = sorted({*names, *coordinated})
         in_kafka = self._groups.committed(layout, cluster, every, led, failed, ends=written)
-        trees = read_commits(self._zk, names, self._nodes.commits.refresh)
-        owned = read_owners(self._zk, names) if owners else {}
+        trees: Mapping[str, Tree[Committed]] = {}
+        owned: Mapping[str, Tree[Owner]] = {}
+        if nodes is not None:
+            trees = read_commits(self._zk, names, nodes.commits.refresh)
+            owned = read_owners(self._zk, names) if owners else {}
         groups = self._groups.of(every, names, coordinated, in_kafka, trees, owned)
         found = read_logs(cluster, layout, partitions, states, failed, starts=starts)
         times = self._times.look_up(
@@ -177,6 +181,14 @@ class ClusterReader(Closeable):
             lambda offsets: self._ask_times(cluster, layout.registrations, found, offsets),
         )
         return self._snapshot(layout, began, found, groups, failed, unlisted, times)
+
+    def _known_nodes(self) -> Nodes | None:
+        """The znodes that are remembered in this session; None without ZooKeeper."""
+        if self.store is None:
+            return None
+        if self._nodes is None or self._nodes.session != self._zk.session_id:
+            self._nodes = Nodes(self._zk, self._runtime)
+        return self._nodes
 
     def read_groups(
         self,
@@ -261,6 +273,7 @@ class ClusterReader(Closeable):
             layout.negotiates,
             layout.numbers,
             layout.faults,
+            self.store is not None,
         )
 
     def within(self, seconds: float) -> AbstractContextManager[None]:

@@ -172,6 +172,7 @@ class ClusterView:
     negotiates       whether all registered brokers report their API versions: from 0.9 on
     topics           topic → its partitions, of the whole cluster
     faults           path of a znode → why it cannot be read
+    has_zookeeper    it was read, which alone knows the controller
     lags             group → partition → its lag, for all partitions that concern the group
     """
 
@@ -186,8 +187,8 @@ class ClusterView:
     times: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
     negotiates: bool = False
     topics: Mapping[str, Collection[int]] = field(default_factory=dict)
-
     faults: Mapping[str, str] = field(default_factory=dict)
+    has_zookeeper: bool = True
     lags: Lags = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kafka08.admin import AdminClient
+from kafka08.admin import AdminClient, BrokerAdmin
+from kafka08.admin.choice import admin_of
 from kafka08.admin.connections import Connections
 from kafka08.admin.group_offsets import GroupOffsets
 from kafka08.admin.offset_changes import Target
@@ -14,15 +15,17 @@ from kafka08.assignment import PARTITIONS_MAX, REPLICAS_MAX
 from kafka08.config import LONG_MAX
 from kafka08.errors import AdminError
 from kafka08.listing import counted, some_of
+from kafka08.observe.place import ClusterPlace
 from kafka08.runtime import ClientRuntime
 
 OVERRIDES_MAX: Final = 100
 TEXT_MAX: Final = 10_000
 
 Wanted = Mapping[str, Any]
+Admin = AdminClient | BrokerAdmin
 
 
-def change(zookeeper: str, wanted: Wanted, runtime: ClientRuntime) -> str:
+def change(place: ClusterPlace, wanted: Wanted, runtime: ClientRuntime) -> str:
     """Make the change, or only check it with `dry_run`. Returns a sentence about what was done.
     KafkaError, without any change, if it is impossible or malformed."""
     name = text_of(wanted, "verb")
@@ -34,13 +37,13 @@ def change(zookeeper: str, wanted: Wanted, runtime: ClientRuntime) -> str:
     if not isinstance(dry_run, bool):
         raise AdminError("dry_run must be true or false")
     if name == RESET:
-        with Connections(zookeeper, is_patient=False, runtime=runtime) as connections:
+        with Connections(*place, is_patient=False, runtime=runtime) as connections:
             return _reset(connections, wanted, dry_run)
-    with AdminClient(zookeeper, runtime=runtime) as admin:
+    with admin_of(place, runtime) as admin:
         return VERBS[name](admin, wanted, dry_run)
 
 
-def _create(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
+def _create(admin: Admin, wanted: Wanted, dry_run: bool) -> str:
     name = text_of(wanted, "topic")
     assigned = admin.create_topic(
         name,
@@ -53,7 +56,7 @@ def _create(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
     return f"{'Would create' if dry_run else 'Created'} topic {name} with {partitions}."
 
 
-def _add_partitions(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
+def _add_partitions(admin: Admin, wanted: Wanted, dry_run: bool) -> str:
     name, total = text_of(wanted, "topic"), number_of(wanted, "partitions", PARTITIONS_MAX)
     added = admin.alter_topic(name, partitions=total, dry_run=dry_run)
     return (
@@ -62,7 +65,7 @@ def _add_partitions(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
     )
 
 
-def _configure(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
+def _configure(admin: Admin, wanted: Wanted, dry_run: bool) -> str:
     """Set or drop overrides; an empty value drops one."""
     name, values = text_of(wanted, "topic"), overrides_of(wanted)
     dropped = [key for key, value in values.items() if not value]
@@ -76,7 +79,7 @@ def _configure(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
     )
 
 
-def _delete(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
+def _delete(admin: Admin, wanted: Wanted, dry_run: bool) -> str:
     name = text_of(wanted, "topic")
     if not admin.delete_topic(name, dry_run=dry_run):
         return f"Topic {name} was marked for deletion before."
@@ -86,7 +89,9 @@ def _delete(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
     )
 
 
-def _elect(admin: AdminClient, _: Wanted, dry_run: bool) -> str:
+def _elect(admin: Admin, _: Wanted, dry_run: bool) -> str:
+    if isinstance(admin, BrokerAdmin):
+        raise AdminError("Preferred leaders are elected through ZooKeeper, which is not given here")
     count = counted(admin.elect_preferred(dry_run=dry_run), "partition")
     would = "Would ask" if dry_run else "Asked"
     return f"{would} the controller to elect the preferred leaders of {count}."
@@ -120,7 +125,7 @@ def _reset(connections: Connections, wanted: Wanted, dry_run: bool) -> str:
 
 RESET: Final = "reset_offsets"
 TARGETS: Final = ("earliest", "latest", "timestamp", "offset")
-VERBS: Final[Mapping[str, Callable[[AdminClient, Wanted, bool], str]]] = {
+VERBS: Final[Mapping[str, Callable[[Admin, Wanted, bool], str]]] = {
     "create_topic": _create,
     "add_partitions": _add_partitions,
     "configure_topic": _configure,

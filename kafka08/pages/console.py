@@ -144,30 +144,32 @@ class Console:
         return topic_details(self._live, wanted(query, "name"))
 
     def _doctor(self, _: Query) -> Any:
-        return doctor_details(self._live.zookeeper, self._live.runtime)
+        return doctor_details(self._live)
 
     def _messages(self, query: Query) -> Any:
         request = parse_search_request(query)
         view = self._live.view
         if view is None or not view.brokers:
             raise NoBrokersAvailable("no broker is registered: start one")
+        negotiates = view.negotiates or not view.has_zookeeper
         cluster = ClusterClient(
             [(broker.host, broker.port) for broker in view.brokers.values()],
             client_id="kafka08-console",
             timeout_ms=BROKER_TIMEOUT_MS,
             connect_timeout_ms=BROKER_TIMEOUT_MS,
             retry_policy=RETRIES,
-            negotiates=view.negotiates,
+            negotiates=negotiates,
+            security=self._live.place.security,
             runtime=self._live.runtime,
         )
         try:
-            browser = Browser(cluster, self._live.runtime, negotiates=view.negotiates)
+            browser = Browser(cluster, self._live.runtime, negotiates=negotiates)
             return browser.search(request)
         finally:
             cluster.close()
 
     def _change(self, environ: Mapping[str, Any]) -> Any:
-        says = change(self._live.zookeeper, body_of(environ), self._live.runtime)
+        says = change(self._live.place, body_of(environ), self._live.runtime)
         logger.warning("Change from %s: %s", environ.get("REMOTE_ADDR"), says)
         return {"says": says}
 

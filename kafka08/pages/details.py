@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from kafka08.admin import AdminClient
+from kafka08.admin.choice import admin_of
 from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 from kafka08.doctor.snapshot import Snapshot
 from kafka08.exporter.summary import GroupPartitionRow
@@ -23,7 +23,6 @@ from kafka08.observe.lag import Lag
 from kafka08.observe.snapshot import ClusterView
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
-from kafka08.runtime import ClientRuntime
 from kafka08.structs import TopicPartition
 
 ROWS_MAX: Final = 20_000
@@ -33,7 +32,7 @@ ROWS_MAX: Final = 20_000
 def topic_details(live: Live, name: str) -> dict[str, Any]:
     """The topic's partitions, overrides, whether it is marked for deletion, and the groups that
     read it. AdminError for an unknown topic."""
-    with AdminClient(live.zookeeper, is_patient=False, runtime=live.runtime) as admin:
+    with admin_of(live.place, live.runtime) as admin:
         [topic] = admin.describe_topics([name])
     view = live.view
     return topic.as_dict() | {"groups": [] if view is None else readers_of(view, name)}
@@ -59,8 +58,8 @@ def _reader(view: ClusterView, group: str, lags: Sequence[Lag]) -> dict[str, Any
     }
 
 
-def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
-    with SnapshotReader(zookeeper, runtime=runtime) as reader:
+def doctor_details(live: Live) -> dict[str, Any]:
+    with SnapshotReader(*live.place, runtime=live.runtime) as reader:
         return doctor_answer(reader.read_snapshot())
 
 
@@ -75,7 +74,7 @@ def doctor_answer(snapshot: Snapshot) -> dict[str, Any]:
 def group_details(live: Live, name: str) -> dict[str, Any]:
     """The group's details. `kinds`: in ZooKeeper, with a coordinator, or both; empty for an unknown
     group. `verdicts` are for its committed offsets."""
-    with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
+    with GroupReader(*live.place, runtime=live.runtime) as reader:
         snapshot = reader.snapshot(name)
         views = [shown(snapshot, name, kind) for kind in snapshot.groups[name].kinds]
         commits = reader.commits(name, [p for view in views for p in view.partitions])

@@ -16,6 +16,7 @@ from kafka08.errors import KafkaError
 from kafka08.exporter import ClusterView, Watch
 from kafka08.exporter.summary import GroupPartitionRow
 from kafka08.lifecycle import Closeable
+from kafka08.observe.place import ClusterPlace
 from kafka08.pages.overview import Overview, overview_of
 from kafka08.pages.trends import Trends
 from kafka08.runtime import ClientRuntime, Event
@@ -40,18 +41,18 @@ class State(NamedTuple):
 class Live(Closeable):
     """One thread may call `look`, any thread the rest.
 
-    watch      of the cluster at `zookeeper`; closed with this
+    watch      of the cluster at `place`; closed with this
     settings   further data for the pages
     """
 
     def __init__(
         self,
-        zookeeper: str,
+        place: ClusterPlace,
         watch: Watch,
         runtime: ClientRuntime,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.zookeeper = zookeeper
+        self.place = place
         self.runtime = runtime
         self._settings = settings or {}
         self._watch = watch
@@ -71,8 +72,8 @@ class Live(Closeable):
         return self._watch.view
 
     def look(self) -> float:
-        """Read the cluster; returns how many seconds that took. If ZooKeeper does not respond, the
-        pages say so, and keep showing the latest state."""
+        """Read the cluster; returns how many seconds that took. If it does not respond, the pages
+        say so, and keep showing the latest state."""
         began = self.runtime.monotonic()
         try:
             view = self._watch.read_view()
@@ -87,7 +88,7 @@ class Live(Closeable):
                 self._watch.add(view)
             summary = self._watch.summary()
             self._trends.add(view.now_ms, summary)
-            facts = Overview(self.zookeeper, view, summary, self._trends, self._watch.before)
+            facts = Overview(str(self.place), view, summary, self._trends, self._watch.before)
             self._overview = overview_of(facts)
         self.state = self._state_after(self.state.number)
         return self.runtime.monotonic() - began
@@ -110,7 +111,7 @@ class Live(Closeable):
     def _state_after(self, number: int) -> State:
         said = {
             "number": number + 1,
-            "connect": self.zookeeper,
+            "connect": str(self.place),
             "fault": self._fault,
             "fault_ms": self._fault_ms,
             "overview": self._overview,

@@ -17,7 +17,7 @@ from kafka08.pages.view_json import partitions_as_json
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """connect           connect string of the cluster
+    """connect           connect string of the cluster, or its brokers
     before            earlier view, for rates; None: no rates
     findings          of the doctor; None: it did not run
     log_directories   local ones, for sizes in bytes, which brokers of 0.8 do not report
@@ -43,6 +43,7 @@ def overview_of(facts: Overview) -> dict[str, Any]:
         "now_ms": view.now_ms,
         "since_ms": None if facts.before is None else facts.before.now_ms,
         "controller": summary.controller,
+        "has_zookeeper": summary.has_zookeeper,
         "brokers": brokers_of(facts),
         "topics": [asdict(row) | {"bytes": topic_bytes.get(row.topic)} for row in summary.topics],
         "partitions": partitions_as_json(view),

@@ -47,7 +47,7 @@ class BrokerRegistration:
 
     host, port     None and -1 when a newer broker has no PLAINTEXT listener
     endpoints      from version 2 on: `LISTENER://host:port` of each listener
-    version        1 (0.8), 2 (0.9), 3 (0.10), 4 (0.10.2)
+    version        1 (0.8), 2 (0.9), 3 (0.10), 4 (0.10.2); 0: not read in ZooKeeper
     rack           from version 3 on; None: not said
     protocols      from version 4 on: listener → security protocol; else they have the same name
     """

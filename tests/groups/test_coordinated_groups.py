@@ -21,6 +21,7 @@ from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import RequestTimeout
 from kafka08.exporter import Watch
+from kafka08.observe.place import ClusterPlace
 from kafka08.pages.console import Console
 from kafka08.pages.details import group_details
 from kafka08.pages.guard import Guard
@@ -299,7 +300,7 @@ def test_a_plan_is_limited_to_topics(kafka08: Kafka08, tmp_path: Path) -> None:
 def live(cluster: EmbeddedCluster) -> Iterator[Live]:
     """The console's view of the cluster."""
     connect = cluster.zookeeper.connect_string
-    with Live(connect, Watch(connect), THREADS) as live:
+    with Live(ClusterPlace(connect), Watch(connect), THREADS) as live:
         live.look()
         yield live
 

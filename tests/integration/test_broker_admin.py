@@ -184,3 +184,19 @@ def test_no_broker_at_all() -> None:
     """An unreachable broker is reported as by every other command."""
     with BrokerAdmin([("127.0.0.1", 1)]) as admin, pytest.raises(NoBrokersAvailable):
         admin.list_topics()
+
+
+def test_views_need_no_zookeeper(cluster: EmbeddedCluster, topic: Run) -> None:
+    """Each shows the topic by --bootstrap alone, and knows all that it asks for."""
+    assert topic("create", "seen", "--partitions", "2").code == 0
+    await_everywhere(cluster, "seen", True)
+    for command in (("top", "--once", "--json"), ("metrics",), ("report", "--output", "-")):
+        done = kafka08(*command, "--bootstrap", cluster.bootstrap)
+        assert done.code == 0, done.err
+        assert "seen" in done.out
+    found = json.loads(kafka08("doctor", "--json", "--bootstrap", cluster.bootstrap).out)
+    assert found["brokers"] == 2
+    # Another test may have made it before both brokers were there.
+    assert {one["check"] for one in found["findings"]} <= {"offsets-topic-one-replica"}
+    listed = kafka08("broker", "list", "--bootstrap", cluster.bootstrap).out
+    assert all(address in listed for address in cluster.bootstrap.split(","))

@@ -12,9 +12,15 @@ import pytest
 from kafka08.admin import BrokerAdmin
 from kafka08.client import parse_bootstrap
 from kafka08.consumer import KafkaConsumer
+from kafka08.doctor import SnapshotReader, findings_of
 from kafka08.errors import AdminError
+from kafka08.exporter import Watch
+from kafka08.observe.place import ClusterPlace
+from kafka08.pages.details import group_details, topic_details
+from kafka08.pages.live import Live
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.delete_records import HIGH_WATERMARK
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from tests.interop.jvm import (
     POM_0_11,
@@ -119,6 +125,37 @@ def test_records_are_deleted(admin: BrokerAdmin, topic: str, broker: Running) ->
     assert admin.delete_records({first: 4}) == {first: 4}
     everything = {first: HIGH_WATERMARK, second: HIGH_WATERMARK}
     assert admin.delete_records(everything) == {first: 9, second: 0}
+
+
+def test_every_view_needs_brokers_alone(admin: BrokerAdmin, topic: str, broker: Running) -> None:
+    """The snapshot, the doctor and the console's pages without ZooKeeper: topics, logs, groups with
+    their lag; nothing is unknown, and there is no problem."""
+    place = ClusterPlace(None, broker.address)
+    with KafkaProducer(bootstrap_servers=broker.address) as producer:
+        producer.send(ProducerRecord(topic, b"v", partition=0)).result(30)
+    with KafkaConsumer(
+        bootstrap_servers=broker.address, group_id=topic, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.subscribe([topic])
+        until(lambda: consumer.poll(0.1), "the message")
+        consumer.commit()
+    with Watch(*place) as watch:
+        view = watch.read_view()
+        watch.add(view)
+        rows = {row.group: row for row in watch.summary().groups}
+    assert view.partitions[TopicPartition(topic, 0)].end == 1
+    assert rows[topic].lag == 0
+    assert not view.failed_requests
+    with SnapshotReader(*place) as reader:
+        snapshot = reader.read_snapshot()
+    assert snapshot.topics[topic].config == {"retention.ms": "100000"}
+    assert not [found for found in findings_of(snapshot) if found.is_problem]
+    (row,) = admin.describe_brokers()
+    assert (row.address, row.is_controller) == (broker.address, None)
+    with Live(place, Watch(*place), THREADS) as live:
+        live.look()
+        assert topic_details(live, topic)["groups"][0]["lag"] == 0
+        assert group_details(live, topic)["kinds"][0]["kind"] == "coordinator"
 
 
 def test_groups_are_deleted(

@@ -14,6 +14,7 @@ import pytest
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.exporter import Watch
+from kafka08.observe.place import ClusterPlace
 from kafka08.pages import messages
 from kafka08.pages.live import Live
 from kafka08.pages.messages import Browser, SearchRequest, Start
@@ -36,7 +37,7 @@ def live(jvm_kafka: JvmKafka) -> Iterator[Live]:
         for key, value in MESSAGES:
             producer.send(ProducerRecord(TOPIC, value, key=key, partition=1)).result(60)
     watch = Watch(jvm_kafka.zookeeper)
-    with Live(jvm_kafka.zookeeper, watch, THREADS) as live:
+    with Live(ClusterPlace(jvm_kafka.zookeeper), watch, THREADS) as live:
         live.look()
         yield live
 

@@ -12,6 +12,7 @@ import pytest
 from kafka08.cli.http_server import serve_http
 from kafka08.errors import ZooKeeperUnreachable
 from kafka08.exporter import ClusterView, Watch
+from kafka08.observe.place import ClusterPlace
 from kafka08.pages.console import BODY_BYTES_MAX, Console
 from kafka08.pages.guard import COOKIE, HEADERS, Guard
 from kafka08.pages.live import Live
@@ -39,7 +40,7 @@ class Canned(Watch):
 
 
 def console(*views: ClusterView, guard: Guard | None = None) -> tuple[Live, Console]:
-    live = Live("localhost:2181", Canned(*views), THREADS, SETTINGS)
+    live = Live(ClusterPlace("localhost:2181"), Canned(*views), THREADS, SETTINGS)
     return live, Console(live, guard or Guard(PAGE))
 
 
@@ -160,7 +161,7 @@ def test_the_page_follows_the_cluster(chromium: Chromium) -> None:
     assert "Overview – localhost:2181" == page.evaluate("document.title")
     assert 0 == page.evaluate("document.querySelectorAll('main script, main img').length")
     live.look()
-    page.until_shown("ZooKeeper has not responded since")
+    page.until_shown("The cluster has not responded since")
     assert "partitions\n10,000" in page.text
     assert page.evaluate("window.isTheSame")
     assert [] == page.errors

@@ -9,6 +9,7 @@ import pytest
 from kafka08.exporter import Watch
 from kafka08.groups import GroupReader
 from kafka08.observe.coordinated import CoordinatedGroup
+from kafka08.observe.place import ClusterPlace
 from kafka08.observe.snapshot import ClusterView, GroupState
 from kafka08.pages.details import group_details, readers_of
 from kafka08.pages.live import Live
@@ -38,7 +39,7 @@ def test_a_group_whose_name_no_znode_can_have_has_a_page(
 ) -> None:
     """A coordinator takes any name, and the list of groups links to it."""
     monkeypatch.setattr("kafka08.pages.details.GroupReader", CoordinatorOnly)
-    live = Live("localhost:2181", Watch("localhost:2181"), THREADS)
+    live = Live(ClusterPlace("localhost:2181"), Watch("localhost:2181"), THREADS)
     details: dict[str, Any] = group_details(live, name)
     assert [("coordinator", "Empty")] == [(k["kind"], k["state"]) for k in details["kinds"]]
 

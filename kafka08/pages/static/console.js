@@ -182,7 +182,7 @@
     const data = state.overview, at = data ? `as of ${parts.clock(data.now_ms)}` : "";
     $("about").textContent = kept ? `${state.connect}, ${parts.moment(data.now_ms)}. ${parts.since(data)}` : `${state.connect} ${at}`;
     const fault = unreachable ? `The console does not respond: ${unreachable}. What is shown is ${at || "nothing"}.` :
-      state.fault ? `ZooKeeper has not responded since ${parts.clock(state.fault_ms)}: ${state.fault}. ${data ? `What is shown is ${at}.` : "There is nothing to show yet."}` : "";
+      state.fault ? `The cluster has not responded since ${parts.clock(state.fault_ms)}: ${state.fault}. ${data ? `What is shown is ${at}.` : "There is nothing to show yet."}` : "";
     if ($("fault").textContent !== fault) fill($("fault"), fault ? node("p", { class: "banner bad" }, fault) : null);
     if (data) view.update(data);
     else if (state.fault || unreachable) fill($("page"), node("p", { class: "empty" }, "The cluster was not read yet."));

@@ -152,7 +152,8 @@ const parts = (() => {
     const count = data.topics.reduce((sum, row) => sum + row.partitions, 0);
     const problems = data.findings && data.findings.filter(one => one.severity === "problem").length;
     return node("dl", { class: "figures" }, [
-      ["brokers", whole(alive), alive === 0], ["controller", data.controller === null ? "none" : `broker ${data.controller}`, data.controller === null],
+      ["brokers", whole(alive), alive === 0],
+      ...(data.has_zookeeper ? [["controller", data.controller === null ? "none" : `broker ${data.controller}`, data.controller === null]] : []),
       ["topics", whole(data.topics.length)], ["partitions", whole(count)],
       ["offline", whole(data.offline), data.offline > 0], ["under-replicated", whole(data.under_replicated), data.under_replicated > 0],
       ["messages in per second", rate(incoming)], ["groups", whole(data.groups.length)],
