@@ -172,6 +172,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "consumer",
         "log",
         "migration",
+        "mirror",
         "producer",
         "protocol",
         "zk",
@@ -201,7 +202,7 @@ REAL_WORLD = {"time", "random", "threading", "uuid", "secrets", "socket", "selec
 take the place of the real one."""
 IN_ANY_WORLD = ("broker", "network", "client", "producer", "consumer", "zk", "admin", "migration",
                 "observe", "groups", "log", "protocol", "doctor",
-                "exporter", "pages")  # fmt: skip
+                "exporter", "pages", "mirror")  # fmt: skip
 """The packages that this holds for."""
 REAL_WORLD_DOORS = (
     "kafka08/broker/process/main.py",

@@ -115,6 +115,7 @@ ROOTS = {
     "network/server.py SocketServer._close_idle _call_later": "the next connection sets it anew",
     "network/server.py SocketServer.close_later _call_later": "the idle check closes it",
     "network/server.py SocketServer.look_after _call_later": "the idle check closes it",
+    "mirror/mirror.py Mirror._copy spawn": "the mirror ends, and raises it",
     "producer/old/async_queue.py AsyncQueue.__init__ spawn": "the next batch is sent",
     "producer/sender.py Sender.start spawn": "every record that is left is failed",
     "runtime/greenlets.py GeventRuntime.every spawn": "the series goes on",

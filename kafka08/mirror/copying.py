@@ -8,7 +8,6 @@ kill -9 at any moment some messages are copied again and none is lost.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Final, Protocol
@@ -30,6 +29,7 @@ from kafka08.mirror.outcome import Failures, MirrorFailed, Outcome, is_missing, 
 from kafka08.mirror.settings import MirrorSettings, OnFailure
 from kafka08.mirror.stats import MirrorStats
 from kafka08.runtime import Event
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -73,6 +73,7 @@ class StreamCopier:
 
     stream   of a connector with a short consumer.timeout.ms, the interval of checks of `stopping`
     owns     whether the stream still owns a partition
+    monotonic   seconds that never go back
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class StreamCopier:
         stats: MirrorStats,
         stopping: Event,
         owns: Callable[[TopicPartition], bool],
+        monotonic: Callable[[], float] = THREADS.monotonic,
     ) -> None:
         self._stream = stream
         self._target = target
@@ -90,6 +92,7 @@ class StreamCopier:
         self._stats = stats
         self._stopping = stopping
         self._owns = owns
+        self._monotonic = monotonic
         self._missing: dict[object, tuple[float, KafkaError]] = {}
         """Topic, or with keep_partitions partition → (monotonic time until which the target is
         believed not to have it, its error, without a traceback: that would keep a batch)."""
@@ -118,7 +121,7 @@ class StreamCopier:
         skipped: list[int] = []
         singly = False
         target = batch.topic_partition if self._settings.keep_partitions else batch.topic
-        if (known := self._missing.get(target)) is not None and time.monotonic() < known[0]:
+        if (known := self._missing.get(target)) is not None and self._monotonic() < known[0]:
             self._refused(batch, [(place, known[1]) for place in todo])
             return
 
@@ -144,7 +147,7 @@ class StreamCopier:
                 if isinstance(failure, ProducerClosed):
                     raise Interrupted from failure
             for error in (error for _, error in failures if is_missing(error)):
-                self._missing[target] = (time.monotonic() + MISSING_FOR_S, copy(error))
+                self._missing[target] = (self._monotonic() + MISSING_FOR_S, copy(error))
             outcome = judge(len(todo), failures, share_order)
             self._handle_outcome(batch, todo, outcome)
             singly = singly or outcome.singly

@@ -20,8 +20,6 @@ Source: kafka.tools.MirrorMaker 0.8.2.2, which commits messages that are still i
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from typing import Final
@@ -39,7 +37,8 @@ from kafka08.mirror.settings import Address, MirrorSettings, check_apart, check_
 from kafka08.mirror.stats import MirrorCounts, MirrorStats
 from kafka08.producer.kafka_producer import KafkaProducer
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
-from kafka08.runtime import Event
+from kafka08.runtime import ClientRuntime, Event
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -62,15 +61,19 @@ class Mirror(ProcessBound):
         target: KafkaProducerConfig,
         topics: TopicFilter,
         settings: MirrorSettings = MirrorSettings(),
+        *,
+        runtime: ClientRuntime = THREADS,
     ) -> None:
+        self._is_simulated = not isinstance(runtime, ThreadRuntime)
         check_configs(source, target)
+        self._runtime = runtime
         self._source = source
         self._target = target
         self._topics = topics
         self._settings = settings
-        self._stats = MirrorStats()
+        self._stats = MirrorStats(runtime)
         self._failure: Exception | None = None
-        self._failure_lock = threading.Lock()
+        self._failure_lock = runtime.lock()
 
     @property
     def counts(self) -> MirrorCounts:
@@ -94,11 +97,14 @@ class Mirror(ProcessBound):
             self._check_apart()
         with ExitStack() as leaving:
             leaving.callback(stopping.set)
-            producers = [KafkaProducer(self._target) for _ in range(self._settings.producers)]
+            producers = [
+                KafkaProducer(self._target, runtime=self._runtime)
+                for _ in range(self._settings.producers)
+            ]
             leaving.callback(close_all, producers)
             source = self._source.with_changes(consumer_timeout_ms=POLL_MS)
             with starting():
-                connector = ConsumerConnector(source, timestamps=True)
+                connector = ConsumerConnector(source, timestamps=True, runtime=self._runtime)
             leaving.callback(connector.shutdown)
             streams = connector.create_message_streams_by_filter(
                 self._topics, self._settings.streams
@@ -115,19 +121,21 @@ class Mirror(ProcessBound):
         stopping: Event,
     ) -> None:
         threads = [
-            threading.Thread(
-                target=self._run_stream,
-                args=(connector, stream, producers[number % len(producers)], stopping),
+            self._runtime.spawn(
+                self._run_stream,
+                connector,
+                stream,
+                producers[number % len(producers)],
+                stopping,
                 name=f"mirror-{number}",
             )
             for number, stream in enumerate(streams)
         ]
-        for thread in threads:
-            thread.start()
         stopping.wait()
-        deadline = time.monotonic() + STOP_TIMEOUT_S
+        monotonic = self._runtime.monotonic
+        deadline = monotonic() + STOP_TIMEOUT_S
         for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            thread.join(max(0.0, deadline - monotonic()))
         if any(thread.is_alive() for thread in threads):
             logger.warning("not everything was acknowledged and committed: that is copied again")
             close_all(producers)  # ends the waits of the threads for the target,
@@ -146,7 +154,15 @@ class Mirror(ProcessBound):
             return connector.assignment.get(tp) == stream.thread_id
 
         try:
-            StreamCopier(stream, producer, self._settings, self._stats, stopping, owns).run()
+            StreamCopier(
+                stream,
+                producer,
+                self._settings,
+                self._stats,
+                stopping,
+                owns,
+                self._runtime.monotonic,
+            ).run()
             commit(connector)  # including the current batch: it is acknowledged
         except Interrupted as error:
             if not stopping.is_set():
@@ -164,7 +180,10 @@ class Mirror(ProcessBound):
                 error.__cause__ = cause or error.__cause__
 
     def _check_apart(self) -> None:
-        check_apart(source_addresses(self._source), target_addresses(self._target))
+        check_apart(
+            source_addresses(self._source, self._runtime),
+            target_addresses(self._target, self._runtime),
+        )
 
 
 def commit(connector: ConsumerConnector) -> None:
@@ -175,21 +194,28 @@ def commit(connector: ConsumerConnector) -> None:
         logger.warning("not committed, so it will be copied again: %s", error)
 
 
-def source_addresses(config: ConsumerConfig) -> set[Address]:
+def source_addresses(config: ConsumerConfig, runtime: ClientRuntime) -> set[Address]:
     """The addresses of the registered brokers. Raises ZooKeeperError."""
     with ZkClient(
         config.zookeeper_connect,
         connection_timeout_ms=config.zookeeper_connection_timeout_ms,
         name="mirror",
+        adapter=runtime.zookeeper,
+        clock=runtime,
     ) as zk:
         return {(broker.host, broker.port) for broker in ClusterStore(zk).brokers().values()}
 
 
-def target_addresses(config: KafkaProducerConfig) -> set[Address]:
+def target_addresses(config: KafkaProducerConfig, runtime: ClientRuntime) -> set[Address]:
     """The given brokers and those that they know: none before the first topic of a cluster.
     Raises NoBrokersAvailable."""
     with closing(
-        ClusterClient(config.bootstrap, client_id="kafka08-mirror", security=config.security)
+        ClusterClient(
+            config.bootstrap,
+            client_id="kafka08-mirror",
+            security=config.security,
+            runtime=runtime,
+        )
     ) as cluster:
         brokers = cluster.refresh().brokers.values()
     return {*config.bootstrap, *((broker.host, broker.port) for broker in brokers)}

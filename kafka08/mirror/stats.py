@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
+
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS
 
 
 class MirrorCounts(NamedTuple):
@@ -22,8 +24,8 @@ class MirrorCounts(NamedTuple):
 class MirrorStats:
     """Counts of all streams of a mirror. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, runtime: ClientRuntime = THREADS) -> None:
+        self._lock = runtime.lock()
         self._counts = MirrorCounts()
 
     @property

@@ -129,7 +129,7 @@ class CalmChecks:
         writable = [
             reader
             for number, reader in enumerate(self._readers)
-            if self._is_writable(TopicPartition(TOPIC, number))
+            if self._is_writable(TopicPartition(TOPIC, number), away)
         ]
         # Messages for a partition without a leader take the whole buffer of some producers.
         if len(writable) < len(self._readers):
@@ -163,17 +163,18 @@ class CalmChecks:
 
         self._await_none(unwritten, WRITE_S)
         self._await_changing(unread, WRITE_S)
-        if self._plan.members and self._can_commit():
+        if self._plan.members and self._can_commit(away):
             self._await_changing(unprocessed, GROUP_S)
 
-    def _is_writable(self, tp: TopicPartition) -> bool:
-        """Whether its leader accepts messages with acks=all."""
+    def _is_writable(self, tp: TopicPartition, away: SimBroker) -> bool:
+        """Whether its leader accepts messages with acks=all, also once the broker that is away has
+        left the ISR: a leader that has just started may need longer for that."""
         state = self._zookeeper.leader_and_isr(tp)
         if state is None or not self._is_running(state.leader):
             return False
         replicas = assignment_of(self._zookeeper, tp.topic)[tp.partition]
         least = 2 if self._plan.profile == SAFE and len(replicas) > 1 else 1
-        return len(state.isr) >= least
+        return len({*state.isr} - {away.id}) >= least
 
     def _is_running(self, broker_id: int) -> bool:
         return any(
@@ -184,12 +185,13 @@ class CalmChecks:
             for broker in self._brokers
         )
 
-    def _can_commit(self) -> bool:
+    def _can_commit(self, away: SimBroker) -> bool:
         """Whether the coordinator of the group can store offsets, if they are in Kafka at all."""
         managers = [m for broker in self._brokers if (m := broker.offset_manager()) is not None]
         if not self._zookeeper.server.find(paths.topic(OFFSETS_TOPIC)) or not managers:
             return not self._plan.coordinated and self._plan.offsets_storage == "zookeeper"
-        return self._is_writable(TopicPartition(OFFSETS_TOPIC, managers[0].partition_for(GROUP)))
+        tp = TopicPartition(OFFSETS_TOPIC, managers[0].partition_for(GROUP))
+        return self._is_writable(tp, away)
 
     # While nothing happens
 

@@ -19,7 +19,7 @@ from kafka08.consumer.zookeeper.rebalancer import Rebalancer
 from kafka08.errors import ApiError, ConsumerTimeout, KafkaError
 from kafka08.simulation.polling_member import BATCH_MESSAGES, WORK_S, WorkFailed
 from kafka08.simulation.runtime import SimClientRuntime
-from kafka08.simulation.workload import POLL_S, TIMEOUT_MS, TOPIC, Target
+from kafka08.simulation.workload import POLL_S, TIMEOUT_MS, TOPIC, Target, checked_value
 from kafka08.simulation.zookeeper_group_history import GROUP, ZooKeeperGroupHistory
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -305,6 +305,7 @@ class _Use:
 
     def _read_messages(self, stream: KafkaStream[bytes, bytes]) -> None:
         for message in stream:
+            checked_value(message)
             tp = TopicPartition(message.topic, message.partition)
             self._process(tp, [message.offset])
             if self._member.is_ending or self._member.leaves():

@@ -10,6 +10,7 @@ from typing import Final
 from kafka08.protocol import leader_and_isr, stop_replica, update_metadata
 from kafka08.simulation.cluster import Hosts, SimBroker
 from kafka08.simulation.members import SimMember
+from kafka08.simulation.mirror_load import SimMirror
 from kafka08.simulation.network import LateRequests
 from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
@@ -43,6 +44,8 @@ PROPERTIES: Final = (
     {"queued.max.requests": "1"},
 )
 """Settings of a broker, most of them lower than usual."""
+Place = SimBroker | SimMember | SimMirror
+"""A process is killed there, and started again."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
 
@@ -51,7 +54,7 @@ class Faults:
 
     random_of  the random numbers of a fault, by its name
     director   the process whose timers repair faults
-    members    consumers that may be killed
+    members    consumers, mirrors and their target, which may be killed
     say        called with a sentence for every fault and repair
     """
 
@@ -62,7 +65,7 @@ class Faults:
         world: World,
         hosts: Hosts,
         brokers: Sequence[SimBroker],
-        members: Sequence[SimMember],
+        members: Sequence[Place],
         director: SimClientRuntime,
         say: Callable[[str], object],
     ) -> None:
@@ -84,7 +87,7 @@ class Faults:
         self._tools = Tools(hosts, [broker.id for broker in brokers], say)
         self._stopping: dict[SimBroker, None] = {}
         """Brokers that are being stopped cleanly."""
-        self._expected: dict[SimBroker | SimMember, None] = {}
+        self._expected: dict[Place, None] = {}
         """Brokers and members with a scheduled start."""
         self._suspended: dict[Process, None] = {}
         self._make: dict[Fault, Callable[[], object]] = {
@@ -214,7 +217,7 @@ class Faults:
         if scheduler.trace.timeline is not None:
             scheduler.trace.timeline.fault(scheduler.now, seconds, text)
 
-    def _places(self) -> list[SimBroker | SimMember]:
+    def _places(self) -> list[Place]:
         return [*self._brokers, *self._members]
 
     def _kill(self) -> None:
@@ -233,7 +236,7 @@ class Faults:
         what = "loses power" if silently else "is killed"
         self._begin(process, f"{process.name} {what}", kill, [*AtNextWrite])
 
-    def _end(self, place: SimBroker | SimMember, seconds: float, *, silently: bool) -> None:
+    def _end(self, place: Place, seconds: float, *, silently: bool) -> None:
         """Kill its process if it is running, and start one after `seconds`."""
         if place.is_running and place not in self._stopping:
             assert place.process is not None
@@ -245,11 +248,11 @@ class Faults:
         if (link := self._link(broker)) is not None:
             self._world.zookeeper.expire_session(link)
 
-    def _start_later(self, place: SimBroker | SimMember, seconds: float | None = None) -> None:
+    def _start_later(self, place: Place, seconds: float | None = None) -> None:
         self._expected[place] = None
         self._later(lambda: self._start(place), seconds)
 
-    def _start(self, place: SimBroker | SimMember) -> None:
+    def _start(self, place: Place) -> None:
         self._expected.pop(place, None)
         if not place.is_running and place not in self._stopping:
             place.start()

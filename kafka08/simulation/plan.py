@@ -90,6 +90,7 @@ KILLED: Final = "killed"
 SUSPENDED: Final = "suspended"
 AWAY: Final = ("", "", "", KILLED, SUSPENDED)
 CLEANUPS: Final = ("", "", "", DELETE, COMPACT)
+MIRRORS: Final = (*(0,) * 8, 1, 2)
 BURST_S: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
@@ -124,6 +125,7 @@ class Plan:
     offsets_storage  of the group
     coordinated      whether the members are KafkaConsumers, of a group with a coordinator
     cleanup          of the topic of which brokers do not keep everything; "": there is none
+    mirrors          the number of mirrors of the clients' topic to a second cluster
     away             what happens to one broker after the faults: the others must go on. "": nothing
     """
 
@@ -153,6 +155,7 @@ class Plan:
     coordinated: bool = False
     away: str = ""
     cleanup: str = ""
+    mirrors: int = 0
     windows: Sequence[tuple[float, float]] | None = None
     salt: int = 0
 
@@ -243,6 +246,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
         offsets_storage=random.choice(get_args(StorageName)),
         away=Random(f"{seed}/away").choice(AWAY) if brokers > 1 else "",
         cleanup=Random(f"{seed}/cleanup").choice(CLEANUPS),
+        mirrors=Random(f"{seed}/mirrors").choice(MIRRORS),
     )
 
 

@@ -14,31 +14,29 @@ from kafka08.admin.client import AdminClient
 from kafka08.client.requests import StorageName
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError
-from kafka08.log.check import check_log
-from kafka08.log.files import read_file
-from kafka08.log.names import LOG_SUFFIX, partition_directory
 from kafka08.profile import SAFE
 from kafka08.simulation.calm_checks import CALM_S, CalmChecks
 from kafka08.simulation.cluster import (
     BROKER_PORT,
     LEFTOVER_S,
-    LOG_DIRECTORY,
     Hosts,
     SimBroker,
 )
 from kafka08.simulation.controller_check import ControllerCheck
 from kafka08.simulation.faults import Faults
+from kafka08.simulation.final_logs import differing_logs, log_ends
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.kept_topic import PROPERTIES, KeptLoad
 from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import SimMember
+from kafka08.simulation.mirror_load import GROUP as MIRROR_GROUP
+from kafka08.simulation.mirror_load import TARGET_HOST, MirrorLoad
 from kafka08.simulation.move_checks import MoveChecks
 from kafka08.simulation.network import Network
 from kafka08.simulation.parked_checks import ParkedChecks
 from kafka08.simulation.plan import KILLED, SUSPENDED, Fault, Plan, draw_plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.recovery_conditions import (
-    assignment_of,
     out_of_sync,
     unregistered,
     without_leader,
@@ -192,6 +190,10 @@ class Run:
         zookeeper_checks = self.zookeeper_checks = ZooKeeperChecks(
             self.zookeeper, self._on_violation, self.say, is_safe=is_safe
         )
+        self.mirrors = MirrorLoad(
+            plan, self.hosts, self.target, self.zookeeper, self.brokers, self._on_violation
+        )
+        zookeeper_checks.on_offset[MIRROR_GROUP] = self.mirrors.stored
         ControllerCheck(
             self.scheduler,
             self.zookeeper,
@@ -211,7 +213,7 @@ class Run:
                 is_exact=plan.offsets_storage == "zookeeper"
                 and all(fault.kind is not Fault.MIGRATE for fault in plan.faults),
             )
-            zookeeper_checks.on_offset = self.group.stored
+            zookeeper_checks.on_offset[GROUP] = self.group.stored
         log_checks = LogChecks(
             self.scheduler,
             self.zookeeper,
@@ -252,7 +254,7 @@ class Run:
             world,
             self.hosts,
             self.brokers,
-            self.members,
+            [*self.members, *self.mirrors.places],
             self.director,
             self.say,
         )
@@ -303,6 +305,8 @@ class Run:
             admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
             admin.await_leaders(TOPIC, timeout_ms=int(START_S * 1000))
             self.kept.create_topic(admin)
+        self._await("the target of mirrors", START_S, self.mirrors.is_set_up)
+        self.mirrors.create_topic(self.director)
         self.say("topic made")
         self._start_clients()
 
@@ -319,6 +323,7 @@ class Run:
             self.readers.append(reader)
             runtime.spawn(reader.run, name="main")
         self.kept.start()
+        self.mirrors.start()
         for member in self.members:
             member.start()
 
@@ -401,6 +406,7 @@ class Run:
 
     def _await_calm(self) -> None:
         """Wait until nothing has changed for a while."""
+        self.mirrors.keep_calm()
         for member in self.members:
             member.keep_calm()
         before, since = self.calm_checks.state(), self.scheduler.now
@@ -434,6 +440,9 @@ class Run:
         self._await_none("retention to delete", self.kept.undeleted)
         self._await_none("its reader", partial(self.kept.unread, self.director))
         if self.plan.profile == SAFE and (problem := self.kept.problem()):
+            raise Violation(problem)
+        self._await_none("mirrors to copy and commit everything", self.mirrors.uncopied)
+        if self.plan.profile == SAFE and (problem := self.mirrors.problem()):
             raise Violation(problem)
         if self.members:
             self._await_none("the group to process every message", partial(self._missing, final))
@@ -532,6 +541,7 @@ class Run:
     def _stop(self) -> None:
         self._is_recovering = False
         self.kept.end()
+        self.mirrors.end()
         for reader in self.readers:
             reader.is_ending = True
         for member in self.members:
@@ -544,6 +554,9 @@ class Run:
             RECOVERY_S,
             lambda: self.kept.has_ended and all(one.has_ended for one in self.readers),
         )
+        self._await("mirrors to end", RECOVERY_S, lambda: self.mirrors.has_ended)
+        if self.plan.mirrors:
+            self._check_leftovers(TARGET_HOST, self.mirrors.target.shutdown(STOP_S))
         if self.observed.leftovers:
             raise Violation(self.observed.leftovers[0])
         self._await_late_requests()
@@ -557,7 +570,10 @@ class Run:
             )
             self._check_leftovers(broker.host, broker.shutdown(STOP_S))
         self._check_rules()
-        self._check_logs()
+        if problem := differing_logs(
+            self.zookeeper, self.brokers, self.target.partitions, is_safe=self.plan.profile == SAFE
+        ):
+            raise Violation(problem)
 
     def _check_led(
         self, stopped: SimBroker, before: Mapping[TopicPartition, LeaderAndIsr], process: Process
@@ -571,47 +587,15 @@ class Run:
         a broker when their client has ended. A broker that stops first would lack them."""
         latest = self.scheduler.now + LATE_S
         before: dict[tuple[int, TopicPartition], int] | None = None
-        while (ends := self._log_ends()) != before:
+        while (ends := log_ends(self.brokers, self.target.partitions)) != before:
             if self.scheduler.now > latest:
                 raise Violation(f"logs grew for {LATE_S:g} s after the last client had ended")
             before = ends
             self.director.sleep(LEFTOVER_S)
 
-    def _log_ends(self) -> dict[tuple[int, TopicPartition], int]:
-        """The log end offset of each replica, by broker id and partition."""
-        return {
-            (broker.id, tp): partition.log.log_end_offset
-            for broker in self.brokers
-            for tp in self.target.partitions
-            if (partition := broker.partition(tp)) is not None and partition.log is not None
-        }
-
     def _check_leftovers(self, name: str, leftovers: list[str]) -> None:
         if leftovers:
             raise Violation(f"{name} has stopped, but: {', '.join(leftovers)}")
-
-    def _check_logs(self) -> None:
-        """Check that each replica has a log, which is sound, and that under the safe profile they
-        are equal."""
-        assignment = assignment_of(self.zookeeper, TOPIC)
-        for tp in self.target.partitions:
-            logs = {}
-            # 0.8: a broker that was down while a partition moved away keeps its log.
-            for broker in self.brokers:
-                if broker.id not in assignment[tp.partition]:
-                    continue
-                directory = LOG_DIRECTORY / partition_directory(tp)
-                if not broker.disk.exists(directory):
-                    raise Violation(f"{broker.host} lacks the log of {tp}")
-                if problems := check_log(directory, broker.disk):
-                    raise Violation(f"{broker.host}: {problems[0]}")
-                files = broker.disk.files_in(directory)
-                logs[broker.host] = b"".join(
-                    read_file(broker.disk, file) for file in files if file.suffix == LOG_SUFFIX
-                )
-            if self.plan.profile == SAFE and len(set(logs.values())) > 1:
-                sizes = ", ".join(f"{host}: {len(data)} bytes" for host, data in logs.items())
-                raise Violation(f"{tp}: the logs of its replicas differ: {sizes}")
 
     # Conditions
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
+from kafka08.consumer import MessageAndMetadata
+from kafka08.consumer.partition_reader import FETCH_BYTES
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError, OffsetOutOfRange
 from kafka08.simulation.history import History
@@ -20,6 +22,26 @@ POLL_S: Final = 0.05
 TIMEOUT_MS: Final = 4000
 FETCH_WAIT_MS: Final = 1000
 """A fetch is answered at once when there are messages; a shorter wait makes idle runs slow."""
+
+
+KEYS: Final = 5
+SMALL_FETCH: Final = 100
+"""The fetch size of some readers: less than many messages have."""
+
+
+def key_of(value: bytes) -> bytes | None:
+    """The key of the message with this value: two of three have one, of a few."""
+    number = int(value.split(b"/", 2)[1])
+    return b"k%d" % (number % KEYS) if number % 3 else None
+
+
+def checked_value(message: MessageAndMetadata[bytes, bytes]) -> bytes:
+    """The value of a message that was read. AssertionError if it has another key than it was sent
+    with."""
+    key, value = message.key, message.value
+    assert value is not None
+    assert key == key_of(value), f"{value[:40]!r} was read with key {key!r}"
+    return value
 
 
 @dataclass(frozen=True)
@@ -52,6 +74,7 @@ class Reader:
             target.bootstrap, client_id=runtime.process.name, timeout_ms=TIMEOUT_MS, runtime=runtime
         )
         self._consumer: SimpleConsumer | None = None
+        self._fetch_bytes = runtime.random.choice([SMALL_FETCH, FETCH_BYTES])
 
     def run(self) -> None:
         while not self.is_ending:
@@ -75,12 +98,11 @@ class Reader:
                 leader.host, leader.port, TIMEOUT_MS, runtime=self._runtime
             )
         fetched = self._consumer.fetch(
-            self.tp, self.position, max_wait_ms=FETCH_WAIT_MS, min_bytes=1
+            self.tp, self.position, max_bytes=self._fetch_bytes, max_wait_ms=FETCH_WAIT_MS
         )
         for message in fetched:
-            assert message.value is not None
             self._history.record_read(
-                self._runtime.process.name, self.tp, message.offset, message.value
+                self._runtime.process.name, self.tp, message.offset, checked_value(message)
             )
             self.position = message.offset + 1
 
@@ -102,6 +124,6 @@ def read_partition(
         cluster.close()
     consumer = SimpleConsumer(leader.host, leader.port, TIMEOUT_MS, runtime=runtime)
     try:
-        return {message.offset: message.value or b"" for message in consumer.read_range(tp, 0)}
+        return {message.offset: checked_value(message) for message in consumer.read_range(tp, 0)}
     finally:
         consumer.close()

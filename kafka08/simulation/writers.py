@@ -17,7 +17,7 @@ from kafka08.producer.old.producer import Producer
 from kafka08.producer.record import KeyedMessage, ProducerRecord, RecordMetadata
 from kafka08.simulation.history import History
 from kafka08.simulation.runtime import SimClientRuntime
-from kafka08.simulation.workload import POLL_S, TIMEOUT_MS, TOPIC, Target
+from kafka08.simulation.workload import POLL_S, TIMEOUT_MS, TOPIC, Target, key_of
 from kafka08.structs import TopicPartition
 
 LIST_SHARE: Final = 0.05
@@ -176,14 +176,15 @@ class _NewWriter:
             if metadata is not None:
                 self._stored(tp, metadata.offset, value)
 
-        record = ProducerRecord(tp.topic, value, partition=tp.partition)
+        record = ProducerRecord(tp.topic, value, key_of(value), tp.partition)
         self._singles.append((value, self._producer.send(record, note)))
 
     def _send_list(self, tp: TopicPartition) -> None:
         values = self._values.some()
         for value in values:
             self._observed.history.unknown(tp, value)
-        future = self._producer.send_many(tp.topic, values, partition=tp.partition)
+        keys = [key_of(value) for value in values]
+        future = self._producer.send_many(tp.topic, values, keys, partition=tp.partition)
         self._lists.append((values, future))
 
     def _stored(self, tp: TopicPartition, offset: int, value: bytes) -> None:
@@ -245,6 +246,7 @@ def old_producer(
             "request.required.acks": -1,
             "request.timeout.ms": TIMEOUT_MS,
             "message.send.max.retries": retries,
+            "compression.codec": runtime.random.choice(["none", "none", "gzip"]),
         }
     )
     observed.copies[runtime.process.name] = retries + 1
@@ -281,7 +283,7 @@ def _keyed(
         for tp in target.partitions:
             observed.history.unknown(tp, value)
     return [
-        KeyedMessage(TOPIC, value, partition_key=number + place)
+        KeyedMessage(TOPIC, value, key_of(value), partition_key=number + place)
         for place, value in enumerate(values)
     ]
 
@@ -301,6 +303,7 @@ def async_producer(
             "queue.buffering.max.messages": 100,
             "queue.enqueue.timeout.ms": runtime.random.choice([0, 100, -1]),
             "batch.num.messages": runtime.random.choice([1, 50]),
+            "compression.codec": runtime.random.choice(["none", "none", "snappy"]),
         }
     )
     name = runtime.process.name

@@ -29,7 +29,7 @@ from kafka08.zk.model.messages import (
 from kafka08.zk.model.session import ToServer
 
 STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
-OFFSET: Final = re.compile(r"/consumers/[^/]+/offsets/([^/]+)/(\d+)")
+OFFSET: Final = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)")
 
 
 class ZooKeeperChecks:
@@ -37,7 +37,7 @@ class ZooKeeperChecks:
     say            called with a sentence for each new controller, election and ISR
     on_state       called after each write of a partition's state
     on_deleted     called after the deletion of one
-    on_offset      called with the writer after a write of a group's offset (safe profile)
+    on_offset      group → called with the writer after a write of its offset (safe profile)
     on_closed      called with a process that has closed its session
     on_registered  called with the host after a broker has registered there
     on_moves       called with the writer, after a write or removal of the request for moves
@@ -53,7 +53,7 @@ class ZooKeeperChecks:
     ) -> None:
         self.on_state: Callable[[], object] = lambda: None
         self.on_deleted: Callable[[TopicPartition], object] = lambda _tp: None
-        self.on_offset: Callable[[str, TopicPartition, int], object] = lambda *_: None
+        self.on_offset: dict[str, Callable[[str, TopicPartition, int], object]] = {}
         self.on_closed: Callable[[Process], object] = lambda _process: None
         self.on_registered: Callable[[str], object] = lambda _host: None
         self.on_moves: Callable[[str], object] = lambda _writer: None
@@ -94,8 +94,8 @@ class ZooKeeperChecks:
                 self._check_state(process.name, path, match[1], int(match[2]))
                 is_state = True
             elif self._is_safe and (match := OFFSET.fullmatch(path)):
-                tp = TopicPartition(match[1], int(match[2]))
-                self._check_offset(process.name, path, tp)
+                tp = TopicPartition(match[2], int(match[3]))
+                self._check_offset(process.name, path, match[1], tp)
         if is_state:
             self.on_state()
         if is_move:
@@ -170,7 +170,7 @@ class ZooKeeperChecks:
                 f"{self._controllers.get(self._epoch)}'s"
             )
 
-    def _check_offset(self, writer: str, path: str, tp: TopicPartition) -> None:
+    def _check_offset(self, writer: str, path: str, group: str, tp: TopicPartition) -> None:
         if self._zookeeper.server.find(path) is None:
             return
         offset = nodes.decode_offset(self._text(path))
@@ -180,8 +180,8 @@ class ZooKeeperChecks:
                 f"{path} went back from {before}, by {self._writers[path]}, to {offset}, by "
                 f"{writer}"
             )
-        if offset != before:
-            self.on_offset(writer, tp, offset)
+        if offset != before and group in self.on_offset:
+            self.on_offset[group](writer, tp, offset)
         self._offsets[path] = offset
         self._writers[path] = writer
 

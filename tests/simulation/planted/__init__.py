@@ -16,6 +16,7 @@ from tests.simulation.planted import (
     disk,
     kept,
     limits,
+    mirrors,
     producers,
     replication,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "disk",
     "kept",
     "limits",
+    "mirrors",
     "producers",
     "replication",
 ]
