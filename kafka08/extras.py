@@ -21,6 +21,7 @@ EXTRAS: Final = {
     "prometheus_client": "metrics",
     "opentelemetry": "otel",
     "cryptography": "tls",
+    "greenlet": "asyncio",
 }
 """Library → the extra that brings it."""
 

@@ -98,7 +98,7 @@ class ProcessBound:
         )
 
 
-def warn_unclosed(one: ProcessBound) -> None:
+def warn_unclosed(one: object) -> None:
     """The ResourceWarning of Python's own files and sockets."""
     warnings.warn(f"unclosed {one!r}", ResourceWarning, stacklevel=4, source=one)
 

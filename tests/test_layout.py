@@ -185,7 +185,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 HOMES: dict[str, tuple[str, ...]] = {
     "gevent": ("kafka08/runtime/greenlets.py", "kafka08/runtime/green_stream.py"),
-    "greenlet": ("kafka08/simulation/",),
+    "greenlet": ("kafka08/simulation/", "kafka08/runtime/asyncio_loop.py"),
     "kazoo": ("kafka08/zk/kazoo_adapter/",),
     "click": ("kafka08/cli/",),
     # The demo's job is a program as a user would write it.

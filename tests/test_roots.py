@@ -39,6 +39,12 @@ STARTERS = frozenset(
 )
 
 ROOTS = {
+    "consumer/group/async_consumer.py AsyncKafkaConsumer.wakeup spawn": "logged by the runtime",
+    "runtime/asyncio_loop.py LoopRuntime.call_later call_later": "starts a task",
+    "runtime/asyncio_loop.py LoopRuntime.call_later spawn": "logged by the runtime",
+    "runtime/asyncio_loop.py LoopRuntime.spawn call_soon": "a task keeps its error: it is logged",
+    "runtime/asyncio_loop.py LoopTask.park call_later": "a task keeps its error",
+    "runtime/asyncio_loop.py LoopTicket.wake call_soon": "a task keeps its error",
     "broker/appends/append_queue.py AppendQueue._start run_native_later": "the queue goes on",
     "broker/appends/append_queue.py AppendQueue._finish run_native_later": "the queue goes on",
     "broker/requests/call.py Call.run_in_greenlet spawn": "becomes the response, or closes the "
@@ -170,6 +176,7 @@ NO_DISK = {
     "broker/transactions/marker_sender.py MarkerSender._search": "reads ZooKeeper",
     "network/server.py SocketServer._on_acceptable": "a socket",
     "runtime/threads.py ThreadRuntime.spawn.run": "a client's thread",
+    "runtime/asyncio_loop.py LoopTask._run": "a client's task",
     "runtime/greenlets.py NativePool._work": "carried to the hub",
 }
 """Where an exception is caught that is no StorageError → what is done there."""

@@ -155,6 +155,7 @@ TIERS: Final = (
         12,
         "third",
         (
+            "tests/interop/test_async_on_jvm.py",
             "tests/interop/test_broker_admin_on_jvm.py",
             "tests/interop/test_configurations_on_jvm.py",
             "tests/interop/test_damage_on_jvm.py",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         MemberSubscription,
         PartitionAssignor,
     )
+    from kafka08.consumer.group.async_consumer import AsyncKafkaConsumer as AsyncKafkaConsumer
     from kafka08.consumer.group.broker_queries import OffsetAndTimestamp
     from kafka08.consumer.group.kafka_consumer import KafkaConsumer
     from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
@@ -44,6 +45,7 @@ else:
                 "MemberSubscription",
                 "PartitionAssignor",
             ),
+            "group.async_consumer": ("AsyncKafkaConsumer",),
             "group.broker_queries": ("OffsetAndTimestamp",),
             "group.kafka_consumer": ("KafkaConsumer",),
             "group.kafka_consumer_config": ("KafkaConsumerConfig",),
@@ -56,6 +58,7 @@ else:
         },
     )
 
+# Without the clients for asyncio, which need an extra: `import *` would need it, too.
 __all__ = [
     "Blacklist",
     "ConsumerConfig",

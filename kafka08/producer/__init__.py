@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kafka08.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from kafka08.producer.async_producer import AsyncKafkaProducer as AsyncKafkaProducer
     from kafka08.producer.kafka_producer import KafkaProducer
     from kafka08.producer.kafka_producer_config import KafkaProducerConfig
     from kafka08.producer.old.callback_handler import CallbackHandler
@@ -23,6 +24,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "async_producer": ("AsyncKafkaProducer",),
             "old.callback_handler": ("CallbackHandler",),
             "old.config": ("ProducerConfig",),
             "old.encoders": (
@@ -45,6 +47,7 @@ else:
         },
     )
 
+# Without the clients for asyncio, which need an extra: `import *` would need it, too.
 __all__ = [
     "ByteArrayPartitioner",
     "CallbackHandler",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka08 import kernel
@@ -48,6 +49,12 @@ class RecordFuture(kernel.MessageRef):
         """Call `callback(self)` in the sender's thread once it is done, or at once if it is done.
         What the callback raises is logged; in the caller's thread, errors only."""
         self.owner.when_done(lambda: callback(self))
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        """`result`, in asyncio."""
+        if not self.done():
+            yield from _until(self.add_done_callback)
+        return self.result(0)
 
     def as_concurrent_future(self) -> Future[RecordMetadata]:
         """One of concurrent.futures with the same result, for `asyncio.wrap_future` and
@@ -131,9 +138,37 @@ class BatchFuture:
         if not batches:
             callback(self)
 
+    def __await__(self) -> Generator[Any, None, list[Stored]]:
+        """`result`, in asyncio."""
+        if not self.done():
+            yield from _until(self.add_done_callback)
+        return self.result(0)
+
     def as_concurrent_future(self) -> Future[list[Stored]]:
         """As RecordFuture's."""
         return _concurrent(self)
+
+
+def _until(add_done_callback: Callable[[Callable[[Any], Any]], None]) -> Generator[Any, None, None]:
+    """Wait for the call of a callback, which may come from another thread."""
+    import asyncio  # only programs with a loop come here
+
+    loop = asyncio.get_running_loop()
+    called: asyncio.Future[None] = loop.create_future()
+
+    def resolve() -> None:
+        if not called.done():  # it may be cancelled
+            called.set_result(None)
+
+    def call_back(_: Any) -> None:
+        if asyncio._get_running_loop() is loop:
+            resolve()
+        else:
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(resolve)
+
+    add_done_callback(call_back)
+    yield from called
 
 
 def _concurrent(future: Any) -> Future[Any]:

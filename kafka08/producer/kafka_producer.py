@@ -12,7 +12,7 @@ with timestamps and headers, those from 0.10.0 on messages with timestamps, olde
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
@@ -159,8 +159,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 on_partitions=self._accumulator.allow,
                 runtime=runtime,
             )
-        plain_routes = self._routes.by_topic if self._is_plain else {}
-        super().__init__(plain_routes, self._send_converted, self._append)
+        self._plain_routes = self._routes.by_topic if self._is_plain else {}
+        super().__init__(self._plain_routes, self._send_converted, self._append)
         sender = self._sender = Sender(
             sender_settings(config),
             self._accumulator,
@@ -404,6 +404,12 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             raise not_sent(unsent)
 
     # ------------------------------------------------------------------------------ its parts
+
+    def sender_of(self, later: Callable[[Callable[..., Any]], Any]) -> kernel.RecordAppender:
+        """Its `send` never waits: where it would, its result is that of `later(call)(...)`."""
+        return kernel.RecordAppender(
+            self._plain_routes, later(self._send_converted), later(self._append)
+        )
 
     def _drop(self) -> None:
         if hasattr(self, "_sender") and not self._accumulator.closed:

@@ -48,6 +48,10 @@ class EpollPoller:
         if self._watched.pop(descriptor, None) is not None:
             self._epoll.unregister(descriptor)
 
+    def fileno(self) -> int:
+        """Readable while a stream is ready."""
+        return self._epoll.fileno()
+
     def poll(self, timeout: float | None) -> list[Readiness]:
         ready = []
         for descriptor, events in self._epoll.poll(timeout, len(self._watched) + 1):

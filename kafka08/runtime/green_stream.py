@@ -16,7 +16,7 @@ import gevent
 import gevent.monkey
 import gevent.socket
 
-from kafka08.runtime.sockets import OnSocket
+from kafka08.runtime.sockets import WaitingStream
 
 original_socket: Final[Any] = gevent.monkey.get_original("socket", "socket")
 """The socket class before monkey patching: its calls never wait for the hub."""
@@ -24,62 +24,19 @@ READ: Final = 1
 WRITE: Final = 2
 
 
-class GreenStream(OnSocket):
+class GreenStream(WaitingStream):
     """Takes over a connected gevent socket. One greenlet at a time may wait in it; `abort` wakes
     that greenlet."""
 
     def __init__(self, connected: gevent.socket.socket) -> None:
         super().__init__(original_socket(fileno=connected.detach()))
-        self._socket.setblocking(False)
         self._hub: Any = gevent.get_hub()
         self._readable: Any = self._hub.loop.io(self._socket.fileno(), READ)
         self._writable: Any = self._hub.loop.io(self._socket.fileno(), WRITE)
-        self._seconds: float | None = None
         self._alarm: Any = None
         self._alarm_at = math.inf
         self._deadline = math.inf
         self._waiting: Any = None
-        self._has_sent = False
-        """Bytes were sent since something was last received."""
-
-    def settimeout(self, seconds: float | None, /) -> None:
-        self._seconds = seconds
-
-    def peek(self) -> bool:
-        while True:
-            try:
-                return super().peek()
-            except BlockingIOError:
-                self._wait(self._readable)
-
-    def recv_into(self, buffer: bytearray | memoryview, /) -> int:
-        if self._has_sent and self._seconds != 0:
-            # The response is not there yet: a first recv would only cost a system call.
-            self._has_sent = False
-            self._wait(self._readable)
-        while True:
-            try:
-                return self._socket.recv_into(buffer)
-            except BlockingIOError:
-                self._wait(self._readable)
-
-    def send(self, data: bytes | bytearray | memoryview, /) -> int:
-        while True:
-            try:
-                return self._socket.send(data)
-            except BlockingIOError:
-                self._wait(self._writable)
-
-    def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
-        self._has_sent = True
-        if sent < len(data):
-            rest = memoryview(data)[sent:]
-            while rest:
-                rest = rest[self.send(rest) :]
 
     def close(self) -> None:
         for watcher in (self._readable, self._writable, self._alarm):

@@ -10,7 +10,7 @@ import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -93,6 +93,65 @@ class OnSocket:
         self._socket.shutdown(socket.SHUT_RDWR)
 
 
+class WaitingStream(OnSocket):
+    """A Stream on a socket that never blocks: where that has no bytes, or no room, one task lets
+    others run. `_readable` and `_writable` are what `_wait` waits for."""
+
+    _readable: Any
+    _writable: Any
+
+    def __init__(self, connected: socket.socket) -> None:
+        super().__init__(connected)
+        connected.setblocking(False)
+        self._seconds: float | None = None
+        self._has_sent = False
+        """Bytes were sent since something was last received."""
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        self._seconds = seconds
+
+    def peek(self) -> bool:
+        while True:
+            try:
+                return super().peek()
+            except BlockingIOError:
+                self._wait(self._readable)
+
+    def recv_into(self, buffer: bytearray | memoryview, /) -> int:
+        if self._has_sent and self._seconds != 0:
+            # The response is not there yet: a first recv would only cost a system call.
+            self._has_sent = False
+            self._wait(self._readable)
+        while True:
+            try:
+                return self._socket.recv_into(buffer)
+            except BlockingIOError:
+                self._wait(self._readable)
+
+    def send(self, data: bytes | bytearray | memoryview, /) -> int:
+        while True:
+            try:
+                return self._socket.send(data)
+            except BlockingIOError:
+                self._wait(self._writable)
+
+    def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        self._has_sent = True
+        if sent < len(data):
+            rest = memoryview(data)[sent:]
+            while rest:
+                rest = rest[self.send(rest) :]
+
+    def _wait(self, watcher: Any) -> None:
+        """Wait until the socket is ready. TimeoutError after the timeout; with a timeout of 0 the
+        BlockingIOError that is being handled."""
+        raise NotImplementedError
+
+
 class SocketStream(OnSocket):
     """An AcceptedStream on a connected socket. The calls of each message are the socket's own."""
 
@@ -127,9 +186,16 @@ class SocketConnecting:
 
     stream: SocketStream
 
-    def __init__(self, address: Address, receive_buffer: int, send_buffer: int) -> None:
+    def __init__(
+        self,
+        address: Address,
+        receive_buffer: int,
+        send_buffer: int,
+        targets: Iterable[tuple[int, Any]] | None = None,
+    ) -> None:
+        """`targets`: the addresses of the host, if they are known; else they are looked up."""
         self._buffers = (receive_buffer, send_buffer)
-        self._targets = deque(resolve(address))
+        self._targets = deque(resolve(address) if targets is None else targets)
         self._connected = False
         self._try_next(None)
 
@@ -161,6 +227,10 @@ class SocketConnecting:
         self._connected = True
         return True
 
+    def detach(self) -> socket.socket:
+        """The socket, once it is connected, for another stream."""
+        return self._socket
+
     def close(self) -> None:
         if not self._connected:
             self.stream.close()
@@ -172,6 +242,15 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:  # another name may be that of any machine, also `127.0.0.1.example.org`
         return host == "localhost"
+
+
+def is_address(host: str) -> bool:
+    """Whether it is an address, not a name that must be looked up."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def resolve(address: Address) -> list[tuple[int, Any]]:
@@ -223,6 +302,11 @@ class SocketPoller:
     def forget(self, stream: Any) -> None:
         if stream.fileno() >= 0 and stream in self._selector.get_map():
             self._selector.unregister(stream)
+
+    def fileno(self) -> int:
+        """Readable while a stream is ready."""
+        descriptor: int = self._selector.fileno()
+        return descriptor
 
     def poll(self, timeout: float | None) -> list[Readiness]:
         ready = []

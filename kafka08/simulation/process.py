@@ -91,6 +91,10 @@ class Process:
         if timer.call is not None:
             self.call_soon(timer.run)
 
+    def current_task(self) -> object:
+        """The running task; in its event loop, the process."""
+        return self.scheduler.current or self
+
     def wait(self, waiters: list[Ticket], timeout: float | None) -> Any:
         """Suspend the running task with a ticket in this list. Returns the value of the wake-up, or
         False after `timeout` seconds; the ticket is then removed from the list."""

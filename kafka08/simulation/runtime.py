@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from greenlet import GreenletExit
 
 from kafka08.errors import FileRefused, StorageError
+from kafka08.runtime.cooperative import GreenCondition, GreenEvent, GreenLock, GreenQueue
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.interface import Lock
 from kafka08.runtime.series import repeat
@@ -23,7 +24,6 @@ from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Timer
 from kafka08.simulation.streams import SimListener, SimStream
 from kafka08.simulation.task import SimTask
-from kafka08.simulation.waiting import SimCondition, SimEvent, SimLock, SimQueue
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.zk.model.session import ModelSession
 from kafka08.zk.zookeeper import SessionSettings
@@ -59,11 +59,11 @@ class SimRuntime:
     def spawn(self, call: Callable[..., object], *args: object, name: str) -> SimTask:
         return self.process.spawn(call, args, name)
 
-    def event(self) -> SimEvent:
-        return SimEvent(self.process)
+    def event(self) -> GreenEvent:
+        return GreenEvent(self.process)
 
-    def rlock(self) -> SimLock:
-        return SimLock(self.process, reentrant=True)
+    def rlock(self) -> GreenLock:
+        return GreenLock(self.process, reentrant=True)
 
     def connect(
         self,
@@ -94,7 +94,7 @@ class SimClientRuntime(SimRuntime):
         return self.process.host
 
     def current_task(self) -> object:
-        return self.process.scheduler.current or self.process
+        return self.process.current_task()
 
     def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Timer:
         timer = Timer(call, args)
@@ -105,12 +105,12 @@ class SimClientRuntime(SimRuntime):
         if timer.call is not None:
             self.process.spawn(timer.run, (), "timer")
 
-    def lock(self) -> SimLock:
-        return SimLock(self.process, reentrant=False)
+    def lock(self) -> GreenLock:
+        return GreenLock(self.process, reentrant=False)
 
-    def condition(self, lock: Lock | None = None) -> SimCondition:
-        assert lock is None or isinstance(lock, SimLock)
-        return SimCondition(self.process, lock or self.rlock())
+    def condition(self, lock: Lock | None = None) -> GreenCondition:
+        assert lock is None or isinstance(lock, GreenLock)
+        return GreenCondition(self.process, lock or self.rlock())
 
     def start_connect(
         self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
@@ -167,8 +167,8 @@ class SimBrokerRuntime(SimRuntime):
         series = partial(repeat, call, seconds, first, sleep=self.sleep, on_error=failed)
         return self.spawn(series, name=name)
 
-    def queue(self) -> SimQueue:
-        return SimQueue(self.process)
+    def queue(self) -> GreenQueue:
+        return GreenQueue(self.process)
 
     def canonical_host_name(self) -> str:
         return self.process.host

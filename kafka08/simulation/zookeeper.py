@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from kafka08.runtime.cooperative import GreenEvent
 from kafka08.simulation.network import Network, Pipe
 from kafka08.simulation.process import START_WALL_MS, Process
 from kafka08.simulation.scheduler import Timer
-from kafka08.simulation.waiting import SimEvent
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.model.messages import ConnectRequest, FromServer, Request, WriteRequest
@@ -283,8 +283,8 @@ class ProcessWorld:
     def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
         return self._process.call_later(seconds, call)
 
-    def event(self) -> SimEvent:
-        return SimEvent(self._process)
+    def event(self) -> GreenEvent:
+        return GreenEvent(self._process)
 
     def open(self, hosts: str, owner: LinkOwner) -> SimLink:
         return self._zookeeper.open(self._process, owner)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -22,49 +20,18 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.delete_records import HIGH_WATERMARK
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
-from tests.interop.jvm import (
-    POM_0_11,
-    POM_2_8,
-    POM_3_9,
-    JvmBroker,
-    JvmMissing,
-    classpath,
-    knows_brokers,
-    new_zookeeper,
-)
-from tests.interop.kraft_broker import POM_4_4, KraftBroker
+from tests.interop.releases import RELEASES, Running, broker_of
 from tests.waiting import until
 
-RELEASES = {"0.11.0.3": POM_0_11, "2.8.2": POM_2_8, "3.9.1": POM_3_9, "4.4.0": POM_4_4}
 _names = count()
-
-
-class Running(NamedTuple):
-    address: str
-    log_dir: Path
 
 
 @pytest.fixture(scope="module", params=list(RELEASES))
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    pom = RELEASES[request.param]
-    try:
-        classpath(pom)
-    except JvmMissing as missing:
-        pytest.skip(str(missing))
-    directory = tmp_path_factory.mktemp("jvm")
-    if pom == POM_4_4:
-        with KraftBroker(directory) as modern:
-            yield Running(modern.address["PLAINTEXT"], directory / "logs")
-        return
-    keys = {"group.initial.rebalance.delay.ms": "0", "delete.topic.enable": "true"}
-    with (
-        new_zookeeper(directory) as zookeeper,
-        JvmBroker(directory, 1, zookeeper.connect_string, keys, pom=pom) as running,
-    ):
-        until(lambda: knows_brokers(running), "the broker to know itself")
-        yield Running(running.address, running.log_dir)
+    with broker_of(request.param, tmp_path_factory.mktemp("jvm")) as running:
+        yield running
 
 
 @pytest.fixture

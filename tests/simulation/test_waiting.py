@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from kafka08.runtime.cooperative import GreenCondition, GreenEvent, GreenLock, GreenQueue
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
-from kafka08.simulation.waiting import SimCondition, SimEvent, SimLock, SimQueue
 from tests.simulation.conftest import STEPS, NewProcess
 
 
@@ -33,7 +33,7 @@ def run(scheduler: Scheduler, process: Process) -> Callable[..., None]:
 
 def test_a_lock_has_one_holder(process: Process, run: Callable[..., None]) -> None:
     """Tasks wait for a lock that another one holds, at most for their timeout."""
-    lock, seen = SimLock(process, reentrant=False), list[str]()
+    lock, seen = GreenLock(process, reentrant=False), list[str]()
 
     def hold() -> None:
         with lock:
@@ -53,7 +53,7 @@ def test_a_lock_has_one_holder(process: Process, run: Callable[..., None]) -> No
 def test_a_killed_waiter_passes_the_lock_on(process: Process, run: Callable[..., None]) -> None:
     """A task that is killed after the release has woken it, and before it runs, takes the lock from
     none of those that wait behind it."""
-    lock, seen = SimLock(process, reentrant=False), list[str]()
+    lock, seen = GreenLock(process, reentrant=False), list[str]()
 
     def wait(name: str) -> None:
         with lock:
@@ -72,7 +72,7 @@ def test_a_killed_waiter_passes_the_lock_on(process: Process, run: Callable[...,
 
 def test_a_killed_waiter_leaves_the_item(process: Process, run: Callable[..., None]) -> None:
     """A task that is killed after an item has woken it leaves the item to those behind it."""
-    items, seen = SimQueue(process), list[str]()
+    items, seen = GreenQueue(process), list[str]()
 
     def wait(name: str) -> None:
         seen.append(f"{name}: {items.get()}")
@@ -93,7 +93,7 @@ def test_a_reentrant_lock_is_released_as_often_as_it_was_taken(
 ) -> None:
     """A reentrant lock is free once its holder, and no other task, has released it as often as it
     took it."""
-    lock, seen = SimLock(process, reentrant=True), list[str]()
+    lock, seen = GreenLock(process, reentrant=True), list[str]()
 
     def hold() -> None:
         lock.acquire()
@@ -117,8 +117,8 @@ def test_a_condition_releases_its_lock_while_it_waits(
     process: Process, run: Callable[..., None]
 ) -> None:
     """`notify` wakes one task; a wait without a notification returns False after its timeout."""
-    lock = SimLock(process, reentrant=True)
-    condition, seen = SimCondition(process, lock), list[bool]()
+    lock = GreenLock(process, reentrant=True)
+    condition, seen = GreenCondition(process, lock), list[bool]()
 
     def wait() -> None:
         with condition:
@@ -136,7 +136,7 @@ def test_a_condition_releases_its_lock_while_it_waits(
 
 def test_an_event_stays_set(process: Process, run: Callable[..., None]) -> None:
     """A wait returns False after its timeout, and True at once where the event was set before."""
-    event, seen = SimEvent(process), list[bool]()
+    event, seen = GreenEvent(process), list[bool]()
 
     def wait() -> None:
         seen.append(event.wait(1.0))
@@ -154,7 +154,7 @@ def test_an_event_stays_set(process: Process, run: Callable[..., None]) -> None:
 def test_a_queue_gives_its_oldest_item(process: Process, run: Callable[..., None]) -> None:
     """`get` returns the oldest item, and raises Empty after its timeout or, without waiting, at
     once."""
-    items, seen = SimQueue(process), list[object]()
+    items, seen = GreenQueue(process), list[object]()
 
     def take() -> None:
         with pytest.raises(queue.Empty):

@@ -195,12 +195,13 @@ class KafkaConsumer(Closeable):
         # A generator would end with any error, also one that another thread gets from it.
         return chain.from_iterable(_Iteration(self))
 
-    def _iterated(self) -> tuple[Iterator[Message], object]:
-        """The messages of the next fetched set, none after WAIT_S; and the task that reads them."""
+    def iterated(self) -> Iterator[Message]:
+        """The messages of the next fetched set, none after WAIT_S. The calling task reads them: it
+        is the one of an iteration."""
         with self._use():
             found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
-            self._users[ITERATION] = user = self._runtime.current_task()
-        return self._seen(found) if self._interceptors else found, user
+            self._users[ITERATION] = self._runtime.current_task()
+        return self._seen(found) if self._interceptors else found
 
     def _end_iteration(self, user: object) -> None:
         if user is not None and self._users.get(ITERATION) is user:
@@ -213,7 +214,7 @@ class KafkaConsumer(Closeable):
             try:
                 seen = self._interceptors.on_consume([message])
             except BaseException:
-                self._read_again()
+                self.read_again()
                 raise
             yield from seen
 
@@ -266,10 +267,10 @@ class KafkaConsumer(Closeable):
                 return found if found is None or see is None else see(found)
         except BaseException:
             if polls is not None and self._stream.polls > polls:
-                self._read_again()
+                self.read_again()
             raise
 
-    def _read_again(self) -> None:
+    def read_again(self) -> None:
         """Go back to the first message that was returned and is not finished."""
         if not self._poller.is_closed and (back := self._stream.unfinished_from):
             with self._use():
@@ -520,7 +521,8 @@ class _Iteration:
         consumer = self._consumer
         try:
             if not consumer._poller.is_closed:
-                found, self._user = consumer._iterated()
+                found = consumer.iterated()
+                self._user = consumer._users.get(ITERATION)
                 return found
         except _OtherThread as error:
             return _raising(error)  # the iteration goes on in its thread
