@@ -17,6 +17,7 @@ from benchmarks.group_cases import group_cases
 from benchmarks.level_cases import level_cases
 from benchmarks.migration import migration_case
 from benchmarks.producers import producer_cases
+from benchmarks.records_cases import records_cases
 from benchmarks.recovery import recovery_case, start_case
 from benchmarks.replicated import replicated_cases
 from benchmarks.rounds import run_case
@@ -57,6 +58,7 @@ def main() -> int:
         rows += consumer_cases(directory, connect_string, options.only, rounds)
         rows += group_cases(directory, connect_string, options.only, rounds, options.seconds)
         rows += level_cases(directory, connect_string, options.only, rounds, options.seconds)
+        rows += records_cases(directory, connect_string, options.only, rounds, options.seconds)
         rows += migration_case(options.only)
     if options.json_file:
         Path(options.json_file).write_text(json.dumps(rows, indent=1))

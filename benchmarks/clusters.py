@@ -10,6 +10,7 @@ from kafka08.admin import AdminClient
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
+from tests.interop.jvm import POM
 
 BROKERS = (1, 2, 3)
 HEAP = "512m"
@@ -35,15 +36,19 @@ class Cluster:
         settings: Mapping[str, str],
         *,
         records_turns: bool = False,
+        pom: Path = POM,
     ) -> None:
         self.name = name
+        self._pom = pom
         self._records_turns = records_turns
         self.zookeeper = zookeeper
         self.brokers = [self._broker(directory / f"{name}-{n}", n, settings) for n in BROKERS]
 
     def _broker(self, directory: Path, number: int, settings: Mapping[str, str]) -> Broker:
         if self.name == "jvm":
-            return JvmSubject(directory, self.zookeeper, settings, broker_id=number, heap=HEAP)
+            return JvmSubject(
+                directory, self.zookeeper, settings, broker_id=number, heap=HEAP, pom=self._pom
+            )
         return OurSubject(
             directory,
             self.zookeeper,

@@ -131,7 +131,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "admin": {"client", "consumer", "network.connection", "observe", "protocol", "zk"},
     "migration": {"admin", "client", "consumer", "observe", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
-    "observe": {"client", "protocol", "network.connection", "consumer", "zk"},
+    "observe": {"client", "format", "protocol", "network.connection", "consumer", "zk"},
     "groups": {"client", "consumer", "observe", "protocol", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "format", "zk"},
     "spark": CLIENT_SIDE | {"arrow"},

@@ -1,78 +1,55 @@
-"""Transactions of producers, as `__transaction_state` has them (from 0.11 on).
+"""Ends of transactions (from 0.11 on), for operators.
 
-Brokers of 0.11 to 2.8 have no request that lists transactions, so the topic is read: the last
-record of each transactional id is its state. A transaction is aborted as a new producer of the same
-id does it: InitProducerId fences the former producer.
+A transaction is aborted as a new producer of the same id does it: InitProducerId fences the former
+producer. In one partition it can be ended by hand, with a marker as a coordinator writes it. That
+is for a transaction that no coordinator ends: a message that came behind the marker has opened it,
+or its transactional id has expired, or its coordinator has given up (0.11.0.3 does, until another
+broker coordinates the id).
+
+A marker has the epoch of a coordinator, which no request of 0.11 tells. It is that of the newest
+record in the id's partition of `__transaction_state`; an id that is not there comes never again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.consumer.fetching.batch import BatchLimits
-from kafka08.consumer.partition_reader import PartitionReader
+from kafka08.client.log_offsets import log_ends
 from kafka08.errors import (
     NO_ERROR,
     AdminError,
     ConcurrentTransactions,
+    KafkaError,
     RequestTimedOut,
+    check,
     error_of,
 )
 from kafka08.hashing import transaction_partition
 from kafka08.nearest import did_you_mean
+from kafka08.network.connection import Connection
+from kafka08.observe.transactions import (
+    FoundTransaction,
+    WaitingPartition,
+    batches_from,
+    partitions_of,
+    transactions,
+)
+from kafka08.protocol.add_partitions_to_txn import TxnTopic
+from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from kafka08.protocol.transaction_records import (
-    TransactionRecord,
-    TransactionState,
-    decode_key,
-    decode_transaction,
+from kafka08.protocol.transaction_records import TransactionState
+from kafka08.protocol.write_txn_markers import (
+    TxnMarker,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from kafka08.runtime import Runtime
 from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
 
-OPEN: Final = frozenset(
-    {
-        TransactionState.ONGOING,
-        TransactionState.PREPARE_COMMIT,
-        TransactionState.PREPARE_ABORT,
-    }
-)
-"""The states in which a transaction has no end in its partitions yet."""
 ABORT_S: Final = 30.0
 PAUSE_S: Final = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTransaction:
-    """A transactional id: its last record, and the broker that leads its partition."""
-
-    transactional_id: str
-    record: TransactionRecord
-    coordinator: int
-
-    @property
-    def is_open(self) -> bool:
-        return self.record.state in OPEN
-
-
-def transactions(cluster: ClusterClient, runtime: Runtime) -> list[FoundTransaction]:
-    """All transactional ids, in order; [] if no producer has ever had one. ProtocolError for a
-    record that cannot be read."""
-    found: list[FoundTransaction] = []
-    for info in partitions_of(cluster):
-        tp = TopicPartition(TRANSACTIONS_TOPIC, info)
-        coordinator = cluster.leader(tp).id
-        newest = {decode_key(key): value for key, value in _records(cluster, tp, runtime)}
-        found += [
-            FoundTransaction(name, decode_transaction(value), coordinator)
-            for name, value in newest.items()
-            if value is not None
-        ]
-    return sorted(found, key=lambda one: one.transactional_id)
+COORDINATOR_EPOCH_MAX: Final = 2**31 - 1
 
 
 def find_transaction(
@@ -90,7 +67,17 @@ def find_transaction(
 
 
 def abort_transaction(cluster: ClusterClient, found: FoundTransaction, runtime: Runtime) -> None:
-    """Abort an open transaction, and fence its producer. AdminError if it has no end in time."""
+    """Abort an open transaction, and fence its producer. AdminError if it has no end in time, and
+    for one whose end is decided: its coordinator writes the markers."""
+    if found.record.state is not TransactionState.ONGOING:
+        what = "committed" if found.record.state is TransactionState.PREPARE_COMMIT else "aborted"
+        raise AdminError(
+            f"The transaction of {found.transactional_id!r} is being {what}, which cannot be "
+            "changed any more: broker "
+            f"{found.coordinator} writes its markers. `kafka08 transaction hanging` shows the "
+            "partitions that have none yet: each needs a leader and min.insync.replicas. `abort "
+            "--partition` writes one by hand"
+        )
     count = len(partitions_of(cluster))
     partition = transaction_partition(found.transactional_id, count)
     tp = TopicPartition(TRANSACTIONS_TOPIC, partition)
@@ -113,22 +100,45 @@ def abort_transaction(cluster: ClusterClient, found: FoundTransaction, runtime: 
     )
 
 
-def partitions_of(cluster: ClusterClient) -> list[int]:
-    """The partitions of `__transaction_state`; [] if it does not exist."""
-    if TRANSACTIONS_TOPIC not in cluster.refresh().topics:
-        return []
-    return [one.partition for one in cluster.partitions(TRANSACTIONS_TOPIC)]
+def end_by_hand(cluster: ClusterClient, waiting: WaitingPartition) -> bool:
+    """Write the marker that ends the transaction in this partition, and return whether it commits:
+    as its coordinator has decided, else it aborts. AdminError for a transaction that its
+    coordinator can end, and for a marker that the leader refuses."""
+    tp, found = waiting.partition, waiting.transaction
+    state = found.record.state if found is not None and waiting.is_known else None
+    if found is not None and state is TransactionState.ONGOING:
+        raise AdminError(
+            f"{tp}: transactional id {found.transactional_id!r} has its transaction open: "
+            f"kafka08 transaction abort {found.transactional_id}"
+        )
+    commits = state is TransactionState.PREPARE_COMMIT
+    epoch = waiting.epoch if state is None or found is None else found.record.producer_epoch
+    marker = TxnMarker(
+        waiting.producer_id,
+        max(epoch, waiting.epoch),
+        commits,
+        [TxnTopic(tp.topic, [tp.partition])],
+        COORDINATOR_EPOCH_MAX if found is None else _coordinator_epoch(cluster, found),
+    )
+
+    def ask(connection: Connection) -> None:
+        response = connection.send(WriteTxnMarkersRequest([marker]))
+        assert isinstance(response, WriteTxnMarkersResponse)
+        for one in response.markers:
+            code = by_partition(one.topics)[tp].error_code
+            check(code, f"the marker for {tp} at {connection}")
+
+    try:
+        cluster.at_leader(tp, ask)
+    except KafkaError as error:
+        raise AdminError(f"{tp}: the transaction was not ended: {error}") from error
+    return commits
 
 
-def _records(
-    cluster: ClusterClient, tp: TopicPartition, runtime: Runtime
-) -> Iterator[tuple[bytes, bytes | None]]:
-    start, end = log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp]
-    reader = PartitionReader(cluster, tp, start, clock=runtime)
-    while (before := reader.position) < end:
-        for batch in reader.poll(BatchLimits()):
-            for key, value in zip(batch.keys(), batch.values(), strict=True):
-                if key is not None:
-                    yield bytes(key), None if value is None else bytes(value)
-        if reader.position == before:
-            return
+def _coordinator_epoch(cluster: ClusterClient, found: FoundTransaction) -> int:
+    """The leader epoch of the newest record beside the id's."""
+    number = transaction_partition(found.transactional_id, len(partitions_of(cluster)))
+    tp = TopicPartition(TRANSACTIONS_TOPIC, number)
+    end = log_ends(cluster, [tp])[tp]
+    newest = cluster.at_leader(tp, lambda connection: batches_from(connection, tp, end - 1))
+    return max((one.leader_epoch for one in newest), default=0)

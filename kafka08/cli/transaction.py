@@ -1,4 +1,4 @@
-"""`kafka08 transaction list | describe | abort`."""
+"""`kafka08 transaction list | describe | hanging | abort`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,25 @@ from kafka08.cli.options import (
     cluster_security,
     dry_run_option,
     example,
+    is_number,
     json_option,
 )
 from kafka08.cli.table import show_json, show_rows
 from kafka08.cli.times import moment
 from kafka08.printable import printable
+from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.admin.transactions import FoundTransaction
     from kafka08.client import ClusterClient
+    from kafka08.observe.transactions import FoundTransaction, WaitingPartition
 
 COLUMNS: Final = (
     *("transactional id", "state", "producer id", "epoch"),
     *("partitions", "open s", "coordinator"),
+)
+WAITING_COLUMNS: Final = (
+    *("topic", "partition", "waits at", "end", "lag", "producer id", "epoch"),
+    *("transactional id", "state", "open s", "overdue"),
 )
 NONE: Final = "There are no transactional ids."
 
@@ -46,7 +52,7 @@ def transaction() -> None:
 def list_(only_open: bool, as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     """List the transactional ids: the state of each, and how long its transaction is open. Readers
     of committed messages wait for its end."""
-    from kafka08.admin.transactions import transactions
+    from kafka08.observe.transactions import transactions
     from kafka08.runtime.threads import THREADS
 
     with open_cluster() as cluster:
@@ -77,13 +83,47 @@ def describe(
         show(f"{name.replace('_', ' ')}: {'-' if text in ('', None) else printable(str(text))}")
 
 
+@transaction.command(epilog=example("kafka08 transaction hanging"))
+@json_option()
+@cluster_options
+def hanging(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
+    """List the partitions in which readers of committed messages wait for a transaction. Overdue:
+    for longer than brokers allow it to be open. `abort --partition` ends one that no transactional
+    id has."""
+    from kafka08.observe.transactions import waiting_partitions
+    from kafka08.runtime.threads import THREADS
+
+    with open_cluster() as cluster:
+        topics = cluster.refresh().topics
+        partitions = [
+            TopicPartition(name, info.partition)
+            for name in topics
+            if name != TRANSACTIONS_TOPIC
+            for info in cluster.partitions(name)
+        ]
+        found = waiting_partitions(cluster, partitions, THREADS)
+    show_rows(
+        WAITING_COLUMNS,
+        [waiting_row(one) for one in found],
+        as_json,
+        if_none="No reader of committed messages waits.",
+    )
+
+
 @transaction.command(epilog=example("kafka08 transaction abort copier-1"))
-@click.argument("transactional_id")
+@click.argument("transactional_id", required=False)
+@click.option(
+    "--partition",
+    metavar="TOPIC-NUMBER",
+    help="Instead of an id: end what keeps readers waiting in this partition, as its coordinator "
+    "has decided, else abort it.",
+)
 @dry_run_option
 @json_option("One JSON object.")
 @cluster_options
 def abort(
-    transactional_id: str,
+    transactional_id: str | None,
+    partition: str | None,
     dry_run: bool,
     as_json: bool,
     bootstrap: str | None,
@@ -91,14 +131,25 @@ def abort(
 ) -> None:
     """Abort the open transaction of TRANSACTIONAL_ID. Its producer is fenced: it cannot go on, and
     must be started again. Without an open transaction nothing is changed."""
+    if (transactional_id is None) == (partition is None):
+        raise click.UsageError("give a transactional id, or --partition")
+    with open_cluster() as cluster:
+        if partition is not None:
+            end_in_partition(cluster, partition, dry_run=dry_run, as_json=as_json)
+        elif transactional_id is not None:
+            abort_id(cluster, transactional_id, dry_run=dry_run, as_json=as_json)
+
+
+def abort_id(
+    cluster: ClusterClient, transactional_id: str, *, dry_run: bool, as_json: bool
+) -> None:
     from kafka08.admin.transactions import abort_transaction, find_transaction
     from kafka08.runtime.threads import THREADS
 
-    with open_cluster() as cluster:
-        found = find_transaction(cluster, transactional_id, THREADS)
-        aborts = found.is_open and not dry_run
-        if aborts:
-            abort_transaction(cluster, found, THREADS)
+    found = find_transaction(cluster, transactional_id, THREADS)
+    aborts = found.is_open and not dry_run
+    if aborts:
+        abort_transaction(cluster, found, THREADS)
     count = len(found.record.partitions)
     if as_json:
         show_json({"transactional_id": transactional_id, "partitions": count, "aborted": aborts})
@@ -109,12 +160,55 @@ def abort(
         show(f"{what} the transaction of {printable(transactional_id)} in {count} partitions.")
 
 
+def end_in_partition(cluster: ClusterClient, name: str, *, dry_run: bool, as_json: bool) -> None:
+    from kafka08.admin.transactions import end_by_hand
+    from kafka08.observe.transactions import waiting_partitions
+    from kafka08.runtime.threads import THREADS
+
+    topic, _, number = name.rpartition("-")
+    if not topic or not is_number(number):
+        raise click.UsageError(f"--partition {name}: give a topic and a number, such as pages-0")
+    tp = TopicPartition(topic, int(number))
+    cluster.partitions(topic)
+    found = waiting_partitions(cluster, [tp], THREADS)
+    commits = end_by_hand(cluster, found[0]) if found and not dry_run else None
+    if as_json:
+        ended = None if commits is None else ("commit" if commits else "abort")
+        show_json({"partition": name, "waits": bool(found), "ended": ended})
+    elif not found:
+        show(f"No reader of committed messages waits in {printable(name)}.")
+    else:
+        verb = "Would end" if dry_run else "Committed" if commits else "Aborted"
+        show(f"{verb} the transaction of producer {found[0].producer_id} in {printable(name)}.")
+
+
+def waiting_row(one: WaitingPartition) -> tuple[object, ...]:
+    now_ms = round(time.time() * 1000)
+    found = one.transaction
+    return (
+        one.partition.topic,
+        one.partition.partition,
+        one.offset,
+        one.end,
+        one.end - one.offset,
+        one.producer_id,
+        one.epoch,
+        found.transactional_id if found is not None and one.is_known else None,
+        state_of(found) if found is not None and one.is_known else None,
+        max(0, (now_ms - one.since_ms) // 1000),
+        "yes" if one.is_overdue(now_ms) else "no",
+    )
+
+
 @contextmanager
 def open_cluster() -> Iterator[ClusterClient]:
     from kafka08.client import ClusterClient
 
     client = ClusterClient(
-        cluster_addresses(), client_id="kafka08-transaction", security=cluster_security()
+        cluster_addresses(),
+        client_id="kafka08-transaction",
+        negotiates=True,
+        security=cluster_security(),
     )
     with closing(client) as cluster:
         yield cluster

@@ -8,6 +8,8 @@ from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import Snapshot
+from kafka08.listing import counted
+from kafka08.observe.transactions import WaitingPartition
 from kafka08.structs import NO_LEADER
 from kafka08.zk import paths
 
@@ -115,6 +117,34 @@ def _replicas_skewed(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(f"broker {broker_id}", f"has {count} replicas; the mean is {mean:.0f}")
 
 
+def _transaction_overdue(snapshot: Snapshot) -> Iterator[Found]:
+    for one in snapshot.waiting:
+        found = one.transaction
+        if found is not None and one.is_known and one.is_overdue(snapshot.now_ms):
+            yield Found(
+                str(one.partition),
+                f"its coordinator, broker {found.coordinator}, does not end the transaction of "
+                f"{found.transactional_id!r} ({found.record.state.name}), producer "
+                f"{one.producer_id}: {_held_back(snapshot, one)}",
+            )
+
+
+def _transaction_hanging(snapshot: Snapshot) -> Iterator[Found]:
+    for one in snapshot.waiting:
+        if not one.is_known and one.is_overdue(snapshot.now_ms):
+            yield Found(
+                str(one.partition),
+                f"no coordinator has the open transaction of producer {one.producer_id} epoch "
+                f"{one.epoch}, and none will end it: {_held_back(snapshot, one)}",
+            )
+
+
+def _held_back(snapshot: Snapshot, one: WaitingPartition) -> str:
+    count = counted(one.end - one.offset, "message")
+    minutes = counted((snapshot.now_ms - one.since_ms) // 60_000, "minute")
+    return f"{count} from offset {one.offset} on wait for {minutes}"
+
+
 CHECKS: Final = (
     problem("partition-unreadable", "its leader and ISR are unknown to every broker",
             f"kafka08 topic describe {Z}", _unreadable),
@@ -134,6 +164,10 @@ CHECKS: Final = (
             f"kafka08 topic describe {Z}", _gaps),
     problem("leaders-skewed", "other brokers carry this one's load",
             f"kafka08 partition elect {Z}", _leaders_skewed),
+    problem("transaction-overdue", "readers of committed messages get no further",
+            f"kafka08 transaction hanging {Z}", _transaction_overdue),
+    problem("transaction-hanging", "readers of committed messages get no further",
+            f"kafka08 transaction abort --partition TOPIC-NUMBER {Z}", _transaction_hanging),
     note("replicas-skewed", "disks and network of some brokers fill before those of others",
          "kafka08 partition reassign --help", _replicas_skewed),
 )  # fmt: skip

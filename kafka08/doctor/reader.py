@@ -30,10 +30,11 @@ from kafka08.observe.layout import Layout
 from kafka08.observe.place import ClusterPlace
 from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER, ClusterView
+from kafka08.observe.transactions import WaitingPartition, waiting_partitions
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import TopicPartition
+from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
 from kafka08.waiting import giving_up_at, waiting_for
 from kafka08.zk import paths
 from kafka08.zk.chroots import clusters_beside
@@ -107,6 +108,7 @@ class SnapshotReader(Closeable):
             coordinated=coordinated,
             commits=self._commits(groups, coordinated),
             groups_left_out=left_out,
+            waiting=self._waiting(view),
             log_directories=tuple(map(read_log_directory, self._log_directories)),
             files=tuple(read_file(path, kind) for path, kind in self._files.items()),
             **seen,
@@ -166,6 +168,16 @@ class SnapshotReader(Closeable):
             for name, partitions in in_kafka.items()
             for tp, commit in times.commits(name, partitions).items()
         }
+
+    def _waiting(self, view: ClusterView) -> tuple[WaitingPartition, ...]:
+        """The partitions of the snapshot's `waiting`."""
+        if TRANSACTIONS_TOPIC not in view.topics:
+            return ()
+        try:
+            partitions = [tp for tp in view.partitions if tp.topic != TRANSACTIONS_TOPIC]
+            return tuple(waiting_partitions(self._reader.client(), partitions, self._runtime))
+        except KafkaError:
+            return ()  # no broker responds, which is a finding of its own
 
     def _topics_of_brokers(self, view: ClusterView) -> dict[str, TopicFacts]:
         """The topics, with their overrides if brokers describe them."""

@@ -16,6 +16,7 @@ from kafka08.groups import (
 from kafka08.observe.commit_times import KafkaCommit
 from kafka08.observe.place import ClusterPlace
 from kafka08.observe.snapshot import ClusterView, PartitionState
+from kafka08.observe.transactions import WaitingPartition
 from kafka08.structs import TopicPartition
 from kafka08.zk.nodes import BrokerRegistration
 
@@ -145,6 +146,7 @@ class Snapshot:
     groups             groups in ZooKeeper, by name; `coordinated`: those that brokers coordinate;
                        `groups_left_out`: not examined, since there were too many
     commits            (group, partition) → its newest commit to Kafka, where known
+    waiting            partitions in which readers of committed messages wait for a transaction
     group_findings     the findings of `explain` for each group of either kind
     """
 
@@ -168,6 +170,7 @@ class Snapshot:
     coordinated: Mapping[str, CoordinatedFacts] = field(default_factory=dict)
     commits: Mapping[tuple[str, TopicPartition], KafkaCommit] = field(default_factory=dict)
     groups_left_out: int = 0
+    waiting: tuple[WaitingPartition, ...] = ()
     log_directories: tuple[LogDirectoryFacts, ...] = ()
     files: tuple[FileFacts, ...] = ()
     group_findings: Mapping[str, Sequence[Finding]] = field(init=False)

@@ -27,7 +27,9 @@ from kafka08.groups import PartitionFacts as GroupPartition
 from kafka08.observe.commit_times import KafkaCommit
 from kafka08.observe.coordinated import CoordinatedGroup, CoordinatedMember
 from kafka08.observe.snapshot import ClusterView, GroupState, PartitionState
+from kafka08.observe.transactions import FoundTransaction, WaitingPartition
 from kafka08.protocol.offset_records import NO_EXPIRY
+from kafka08.protocol.transaction_records import TransactionRecord, TransactionState
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk.nodes import BrokerRegistration, ConsumerRegistration
 
@@ -192,6 +194,15 @@ def at(host: str, port: int = 9092, **more: Any) -> BrokerRegistration:
 
 MANY = {f"m{n}": topic((1, 2)) for n in range(40)}
 
+RECORD = TransactionRecord(
+    4, 0, 60_000, TransactionState.ONGOING, frozenset({T0}), NOW - HOUR, NOW - HOUR
+)
+
+
+def waiting(transaction: FoundTransaction | None, **keys: Any) -> WaitingPartition:
+    return replace(WaitingPartition(T0, 3, 9, 4, 0, NOW - HOUR, transaction), **keys)
+
+
 FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "no-brokers": lambda: replace(seen(controller=None), brokers={}, topics={}, groups={}),
     "broker-unreadable": lambda: with_broker(4, registration=None, fault="no JSON"),
@@ -207,6 +218,8 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "broker-stale-leaders": lambda: with_broker(1, leaders={**LEADERS, T0: 2}),
     "broker-protocol-ahead": lambda: with_broker(1, registration=at("kafka1", version=4)),
     "broker-versions-mixed": lambda: with_broker(1, registration=at("kafka1", version=2)),
+    "transaction-overdue": lambda: cluster(waiting=(waiting(FoundTransaction("x", RECORD, 2)),)),
+    "transaction-hanging": lambda: cluster(waiting=(waiting(None),)),
     "controller-none": lambda: seen(controller=None),
     "controller-unreachable": lambda: with_broker(1, unreachable="connection refused"),
     "controller-dead": lambda: seen(controller=8),
@@ -515,3 +528,18 @@ def test_the_same_of_many_places_is_one_finding() -> None:
     assert {"partition-under-replicated"} == {finding.check for finding in found}
     assert 3 == len(found), "one for each broker that is not in sync"
     assert len(found[0].where) < 200
+
+
+def test_a_transaction_that_may_be_open_is_no_finding() -> None:
+    """Its timeout has not passed, with what its coordinator takes to see it."""
+    young = {"since_ms": NOW - 100_000}
+    record = replace(RECORD, start_ms=NOW - 100_000)
+    for found in (None, FoundTransaction("x", record, 2)):
+        assert [] == findings_of(cluster(waiting=(waiting(found, **young),)))
+
+
+def test_an_id_without_the_partition_ends_nothing_there() -> None:
+    """A message that came behind the marker: the id's next transaction does not have it."""
+    record = replace(RECORD, partitions=frozenset())
+    snapshot = cluster(waiting=(waiting(FoundTransaction("x", record, 2)),))
+    assert ["transaction-hanging"] == [one.check for one in findings_of(snapshot)]

@@ -8,13 +8,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.doctor import SnapshotReader, findings_of
 from kafka08.embedded import EmbeddedCluster
 from kafka08.hashing import transaction_partition
+from kafka08.log.coordinator_batches import transactional_batch
+from kafka08.protocol.produce import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+)
 from kafka08.structs import TRANSACTIONS_TOPIC
+from kafka08.structs import TopicPartition as Partition
 
 PARTITIONS = 2
 TIMEOUT_S = 30
@@ -201,3 +212,57 @@ def test_the_commands(cluster: EmbeddedCluster, topic: str) -> None:
     assert [] == values(cluster, topic)
     with pytest.raises(KafkaException, match="_FENCED"):
         sender.commit_transaction(TIMEOUT_S)
+
+
+def late_batch(cluster: EmbeddedCluster, topic: str) -> None:
+    """A transactional batch to a leader that does not coordinate its transactional id: it cannot
+    know that no transaction has it."""
+    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap), negotiates=True)) as client:
+        leader = client.leader(Partition(topic, 0)).id
+        names = (f"ghost {n}" for n in range(100))
+        numbers = {p.partition: p.leader for p in client.partitions(TRANSACTIONS_TOPIC)}
+        name = next(one for one in names if numbers[transaction_partition(one, 3)] != leader)
+        data = transactional_batch([(None, b"late")], 77_000, 5, 0, -1, round(time.time() * 1000))
+        request = ProduceRequest(-1, 5000, [ProduceTopic(topic, [ProducePartition(0, data.data)])])
+        request.transactional_id, request.version = name, 3
+        response = client.at_leader(Partition(topic, 0), lambda one: one.send(request))
+        assert isinstance(response, ProduceResponse)
+        assert 0 == response.topics[0].partitions[0].error_code
+
+
+def test_what_no_coordinator_ends_is_ended_by_hand(cluster: EmbeddedCluster, topic: str) -> None:
+    """`transaction hanging` shows the partition, the doctor the same once it is overdue, and
+    `transaction abort --partition` lets readers go on."""
+    sender = producer(cluster, topic)
+    late_batch(cluster, topic)
+    sender.begin_transaction()
+    send(sender, topic, "a0")
+    sender.commit_transaction(TIMEOUT_S)
+    assert [] == values(cluster, topic)
+    [row] = json.loads(run(cluster, "hanging", "--json"))
+    assert (topic, 0, 0, 77_000, 5, None) == tuple(
+        row[one]
+        for one in ("topic", "partition", "waits_at", "producer_id", "epoch", "transactional_id")
+    )
+    with SnapshotReader(cluster.zookeeper.connect_string) as reader:
+        snapshot = reader.read_snapshot()
+    overdue = replace(snapshot, now_ms=snapshot.now_ms + 3_600_000)
+    assert "transaction-hanging" in {one.check for one in findings_of(overdue)}
+    assert "transaction-hanging" not in {one.check for one in findings_of(snapshot)}
+    assert "Would end" in run(cluster, "abort", "--partition", f"{topic}-0", "--dry-run")
+    assert "Aborted" in run(cluster, "abort", "--partition", f"{topic}-0")
+    assert ["a0"] == values(cluster, topic)
+    assert "No reader" in run(cluster, "abort", "--partition", f"{topic}-0")
+
+
+def test_a_coordinator_ends_its_own_transactions(cluster: EmbeddedCluster, topic: str) -> None:
+    """By hand only its id can be aborted."""
+    sender = producer(cluster, topic)
+    sender.begin_transaction()
+    send(sender, topic, "a0")
+    [row] = [one for one in json.loads(run(cluster, "hanging", "--json")) if one["topic"] == topic]
+    assert (topic, "Ongoing", "no") == (row["transactional_id"], row["state"], row["overdue"])
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run(cluster, "abort", "--partition", f"{topic}-0")
+    assert f"kafka08 transaction abort {topic}" in caught.value.stderr.decode()
+    sender.commit_transaction(TIMEOUT_S)

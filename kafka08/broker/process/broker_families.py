@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kafka08.broker.purgatory.purgatories import Purgatories
     from kafka08.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
     from kafka08.broker.replication.replica_manager import ReplicaManager
+    from kafka08.broker.transactions.transaction_coordinator import TransactionCoordinator
     from kafka08.log.cleaner import LogCleaner
     from kafka08.log.log import Log
     from kafka08.network.server import SocketServer
@@ -168,6 +169,17 @@ def group_metrics(groups: GroupCoordinator, offsets: OffsetManager) -> Iterator[
     )
 
 
+def of_transactions(transactions: TransactionCoordinator) -> Iterator[Family]:
+    yield Family(
+        "kafka08_transactional_ids",
+        "Transactional ids that this broker coordinates, by the state of their transaction.",
+        [
+            Sample("", {"state": state.name.lower()}, count)
+            for state, count in transactions.count_states().items()
+        ],
+    )
+
+
 def of_fetchers(fetchers: ReplicaFetcherManager, pauses: Pauses) -> Iterator[Family]:
     lags = list(fetchers.lags())
     pauses.after(len(lags))
@@ -245,7 +257,40 @@ def of_replicas(manager: ReplicaManager, pauses: Pauses) -> Iterator[Family]:
         (),
         batches=batches_of([(labels_of(p.topic_partition), 1) for p in short], int, pauses),
     )
+    yield from of_open_transactions(led, pauses)
     yield from of_logs([p.log for p in partitions if p.log is not None], pauses)
+
+
+def of_open_transactions(led: Sequence[Partition], pauses: Pauses) -> Iterator[Family]:
+    """Partitions without one have no samples."""
+    waiting = [p for p in led if p.log is not None and p.log.records.producers.open_transactions]
+    yield Family(
+        "kafka08_partition_opentransactions",
+        "Producers with an open transaction in a partition that this broker leads.",
+        (),
+        batches=batches_of(
+            [
+                (labels_of(p.topic_partition), len(p.log.records.producers.open_transactions))
+                for p in waiting
+                if p.log is not None
+            ],
+            int,
+            pauses,
+        ),
+    )
+    yield Family(
+        "kafka_cluster_partition_laststableoffsetlag",
+        "Messages that readers of committed ones do not get yet, of those that others get.",
+        (),
+        batches=batches_of(
+            [
+                (labels_of(p.topic_partition), p.high_watermark - p.last_stable_offset)
+                for p in waiting
+            ],
+            int,
+            pauses,
+        ),
+    )
 
 
 def is_under_replicated(partition: Partition) -> bool:

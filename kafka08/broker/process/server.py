@@ -31,6 +31,7 @@ from kafka08.broker.process.broker_families import (
     of_replicas,
     of_session,
     of_state,
+    of_transactions,
 )
 from kafka08.broker.process.broker_metadata import CLAIM_BROKER_ID
 from kafka08.broker.process.broker_state import BrokerState
@@ -533,6 +534,8 @@ class KafkaServer:
         yield from of_controller(self._controller, pauses)
         if self._group_coordinator is not None and self._offset_manager is not None:
             yield from group_metrics(self._group_coordinator, self._offset_manager)
+        if self._transactions is not None:
+            yield from of_transactions(self._transactions)
         yield from of_fetchers(self._fetchers, pauses)
         yield from cleaner_metrics(self._cleaner.cleaner)
         yield from of_replicas(self._replica_manager, pauses)

@@ -21,6 +21,7 @@ kafka.coordinator.transaction.TransactionCoordinator, TransactionStateManager 0.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Final, Protocol
@@ -52,7 +53,7 @@ from kafka08.errors import (
 )
 from kafka08.hashing import transaction_partition
 from kafka08.kernel import CorruptMessage
-from kafka08.protocol.transaction_records import TransactionRecord
+from kafka08.protocol.transaction_records import TransactionRecord, TransactionState
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
@@ -208,6 +209,14 @@ class TransactionCoordinator:
             return led.code, None
         assert led.ids is not None
         return NO_ERROR, led.ids.record_of(transactional_id)
+
+    def count_states(self) -> Counter[TransactionState]:
+        """The number of ids in each state, of the partitions that are loaded."""
+        found = Counter(dict.fromkeys(TransactionState, 0))
+        for led in self._led.values():
+            if led.ids is not None:
+                found.update(led.ids.states())
+        return found
 
     def _ask(
         self,

@@ -17,7 +17,7 @@ TransactionMarkerChannelManager 0.11.0.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -55,6 +55,7 @@ from kafka08.errors import (
 from kafka08.log.producers import TransactionEnd
 from kafka08.protocol.transaction_records import (
     TransactionRecord,
+    TransactionState,
     decode_key,
     decode_transaction,
     encode_key,
@@ -158,6 +159,10 @@ class TransactionalIds:
         """The acknowledged state of an id; None if it is unknown."""
         found = self._transactions.get(transactional_id)
         return None if found is None else found.record
+
+    def states(self) -> Iterator[TransactionState]:
+        """The acknowledged state of each id."""
+        return (one.record.state for one in self._transactions.values() if one.record is not None)
 
     @classmethod
     def loaded(

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.broker.process.broker_families import of_replicas, of_transactions
+from kafka08.exposition import text_of
+from kafka08.log.coordinator_batches import transactional_batch
 from kafka08.log.producer_entries import producer_entries
 from kafka08.log.producers import Marker
+from kafka08.metrics import Pauses
 from kafka08.protocol.add_partitions_to_txn import TxnTopic
 from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.write_txn_markers import TxnMarker, WriteTxnMarkersRequest
 from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
 from tests.broker.transactions.coordinator import Coordinator
@@ -149,3 +154,21 @@ def test_a_marker_by_hand_holds_up_no_transaction(
     assert "COMPLETE_COMMIT" == coordinator.states()[-1]
     assert [True, True] == [one.commits for one in markers(coordinator)]
     assert (0, 1, 0) == coordinator.init()[:3]
+
+
+def test_metrics_know_who_waits(coordinator: Coordinator) -> None:
+    """Partitions with an open transaction have its lag and its producers, others no sample; ids are
+    counted by state."""
+    coordinator.init()
+    coordinator.add(0, 1)
+    batch = transactional_batch([(None, b"a"), (None, b"b")], 0, 0, 0, -1, 1).data
+    request = ProduceRequest(-1, 1000, [ProduceTopic("d", [ProducePartition(0, batch)])], version=3)
+    request.transactional_id = "t"
+    coordinator.client.call(request)
+    replicas = of_replicas(coordinator.replica_manager, Pauses(lambda: None))
+    lines = text_of([*replicas, *of_transactions(coordinator.context.transactions)]).splitlines()
+    of_partition = '{partition="0",topic="d"}'
+    assert f"kafka_cluster_partition_laststableoffsetlag{of_partition} 2.0" in lines
+    assert f"kafka08_partition_opentransactions{of_partition} 1.0" in lines
+    assert 1 == sum("opentransactions{" in line for line in lines)
+    assert 'kafka08_transactional_ids{state="ongoing"} 1.0' in lines
