@@ -26,6 +26,7 @@ from kafka08.protocol_version import parse_protocol_version
 logger = logging.getLogger(__name__)
 
 TopicConfigValue = int | float | bool | str
+MIN_INSYNC: Final = "min.insync.replicas"
 UNCLEAN_ELECTIONS: Final = "unclean.leader.election.enable"
 CLEANUP_POLICY: Final = "cleanup.policy"
 MESSAGE_FORMAT: Final = "message.format.version"
@@ -90,7 +91,7 @@ TOPIC_KEYS: Final[dict[str, TopicKey]] = {
     ),
     UNCLEAN_ELECTIONS: TopicKey(bool, UNCLEAN_ELECTIONS, Key(None)),
     # 0.8: the broker key min.insync.replicas is parsed but is not the default of topics.
-    "min.insync.replicas": _int(None, low=1),
+    MIN_INSYNC: _int(None, low=1),
     "compression.type": TopicKey(
         str, "compression.type", Key(None, choices=CODECS, since=Level.V0_9_0)
     ),

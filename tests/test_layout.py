@@ -130,7 +130,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "consumer.zookeeper": {"consumer.fetching"},
     "admin": {"client", "consumer", "network.connection", "observe", "protocol", "zk"},
     "migration": {"admin", "client", "consumer", "observe", "zk"},
-    "mirror": {"client", "consumer", "producer", "zk"},
+    "mirror": {"admin", "client", "consumer", "observe", "producer", "protocol", "zk"},
     "observe": {"client", "format", "protocol", "network.connection", "consumer", "zk"},
     "groups": {"client", "consumer", "observe", "protocol", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "format", "zk"},

@@ -157,6 +157,7 @@ TIERS: Final = (
         (
             "tests/interop/test_async_on_jvm.py",
             "tests/interop/test_broker_admin_on_jvm.py",
+            "tests/interop/test_move_on_jvm.py",
             "tests/interop/test_configurations_on_jvm.py",
             "tests/interop/test_damage_on_jvm.py",
             "tests/interop/test_deleted_directories_on_jvm.py",

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "produce": ("kafka08.cli.produce:produce", "Send lines of text to a topic."),
     "consume": ("kafka08.cli.consume:consume", "Print the messages of topics, as a group member."),
     "mirror": ("kafka08.cli.mirror:mirror", "Copy topics of one cluster to another."),
+    "move": ("kafka08.cli.move:move", "Move topics and groups to another cluster, each once."),
     "group": ("kafka08.cli.group:group", "Look at consumer groups, and explain problems."),
     "transaction": (
         "kafka08.cli.transaction:transaction",
@@ -57,6 +58,7 @@ ENDING: Final = frozenset(
         "group",
         "metrics",
         "migrate",
+        "move",
         "offsets",
         "partition",
         "report",

@@ -12,11 +12,10 @@ from kafka08.doctor.snapshot import Snapshot, TopicFacts
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.structs import OFFSETS_TOPIC
-from kafka08.topic_config import CLEANUP_POLICY, UNCLEAN_ELECTIONS, parse_topic_config
+from kafka08.topic_config import CLEANUP_POLICY, MIN_INSYNC, UNCLEAN_ELECTIONS, parse_topic_config
 from kafka08.topic_name import fault_of
 from kafka08.zk import paths
 
-MIN_INSYNC: Final = "min.insync.replicas"
 COMPACT: Final = "compact"
 NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 

@@ -1,7 +1,12 @@
-"""Copies topics of one cluster to another, continuously, like MirrorMaker.
+"""Copies topics of one cluster to another.
 
-`Mirror` is a member of a group at the source and a producer at the target: start with mirror.py.
-`copying` is the loop of one of its threads; `outcome` and `settings` decide, and are pure.
+`Mirror` copies continuously, like MirrorMaker, as a member of a group at the source and a producer
+at the target: start with mirror.py. `copying` is the loop of one of its threads; `outcome` and
+`settings` decide, and are pure.
+
+`Move` copies each message once, in transactions: start with move.py. `exact_copy` is its loop,
+`sources` reads, `switching` sets the offsets of groups at the target, `comparing` compares;
+`offset_map` and `move_plan` decide, and are pure.
 
 Not to be confused with kafka08.migration.mirror, which copies offsets of groups within a cluster.
 """

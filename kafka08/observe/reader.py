@@ -113,6 +113,11 @@ class ClusterReader(Closeable):
         return self.store.zk
 
     @property
+    def negotiates(self) -> bool:
+        """Whether the client's brokers report their API versions, as all do without ZooKeeper."""
+        return self.store is None or self._negotiates
+
+    @property
     def requests_sent(self) -> int:
         """Number of requests to ZooKeeper."""
         return self._zk.requests_sent

@@ -1,0 +1,345 @@
+"""Move: copies topics to another cluster once each, so that their groups can go on there.
+
+    plan      the topics and groups that would move, and what stands against it
+    run       makes the topics at the target, and copies until it is stopped; repeatable
+    status    how far each partition is, and each group
+    switch    sets the offsets of stopped groups at the target (kafka08.mirror.switching)
+
+Its guarantees, with brokers from 0.11 on at the target:
+
+1. Each message of the source is copied once, whatever is killed, and in the order of its partition;
+   partition, key, value, headers and timestamp stay.
+2. A group continues at the target at the message that it would read next at the source.
+3. What was deleted at the source before it was copied ends the move, unless it may be left out.
+
+Readers of the target see copies of unfinished transactions unless they read committed messages.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from kafka08.admin import BrokerAdmin
+from kafka08.admin.choice import admin_of
+from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.client.security import PREFIXES, SecureClientConfig
+from kafka08.consumer import KafkaConsumer
+from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.consumer.subscription import TopicFilter
+from kafka08.errors import ConfigError, KafkaError, MigrationError
+from kafka08.listing import some_of
+from kafka08.mirror.exact_copy import ExactCopier, may_pass
+from kafka08.mirror.move_plan import TopicStep, steps_of
+from kafka08.mirror.offset_map import Copied, OffsetMap
+from kafka08.mirror.outcome import MirrorFailed
+from kafka08.mirror.settings import check_apart
+from kafka08.mirror.sources import NewSource, OldSource, Source
+from kafka08.mirror.stats import MirrorCounts, MirrorStats
+from kafka08.observe.place import ClusterPlace
+from kafka08.observe.reader import ClusterReader
+from kafka08.observe.snapshot import ClusterView
+from kafka08.producer import KafkaProducer
+from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.runtime import Event
+from kafka08.runtime.threads import THREADS
+from kafka08.structs import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+PREFIX: Final = "kafka08-move-"
+"""Of the topic with a move's records at the target, and of its transactional.id."""
+RECORD_REPLICAS: Final = 3
+LOOK_AGAIN_S: Final = 60.0
+"""New topics and partitions of the source are found within this time."""
+PAUSE_S: Final = 1.0
+"""After an error that may pass."""
+READ_S: Final = 60.0
+TARGET_DEFAULTS: Final[Mapping[str, str]] = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    "max.block.ms": "30000",
+    # The target's topics have limits of their own.
+    "max.request.size": str(100 << 20),
+    "buffer.memory": str(256 << 20),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """zookeeper    connect string; None: brokers alone
+    properties   bootstrap.servers, and the keys for TLS and SASL
+    """
+
+    zookeeper: str | None
+    properties: Mapping[str, str]
+
+    @property
+    def place(self) -> ClusterPlace:
+        """ConfigError for keys that contradict each other."""
+        secure = {n: v for n, v in self.properties.items() if n.startswith(PREFIXES)}
+        config = SecureClientConfig(secure)
+        bootstrap = self.properties.get("bootstrap.servers")
+        return ClusterPlace(self.zookeeper, bootstrap, config.security)
+
+
+class PartitionStatus(NamedTuple):
+    """start, end   offsets of the source's log; None: unknown
+    position     the source's offset from which the move goes on; None: nothing was copied
+    """
+
+    topic_partition: TopicPartition
+    start: int | None
+    end: int | None
+    position: int | None
+
+    @property
+    def lag(self) -> int | None:
+        """Messages that are not copied yet, where offsets have no gaps."""
+        if self.end is None:
+            return None
+        at = self.position if self.position is not None else self.start
+        return None if at is None else max(0, self.end - at)
+
+
+class Move:
+    """Named, so that several moves may share a target. Raises KafkaError; ConfigError for clusters
+    that are the same, or a target before 0.11."""
+
+    def __init__(
+        self,
+        source: Cluster,
+        target: Cluster,
+        topics: TopicFilter,
+        name: str = "default",
+        *,
+        replication_factor: int | None = None,
+        skips_deleted: bool = False,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.records = PREFIX + name
+        self._topics = topics
+        self._replication_factor = replication_factor
+        self._skips_deleted = skips_deleted
+        self._stats = MirrorStats()
+
+    @property
+    def counts(self) -> MirrorCounts:
+        """Its counts so far. Any thread."""
+        return self._stats.counts
+
+    # Looking
+
+    def plan(self) -> list[TopicStep]:
+        """The steps for each topic; nothing is changed. The target checks those that it shall
+        make."""
+        copied = self.copied()
+        with self._target_admin() as target:
+            steps = self._steps(target, copied)
+            return [self._checked(target, step) for step in steps]
+
+    def _steps(self, target: BrokerAdmin, copied: OffsetMap) -> list[TopicStep]:
+        here = self._wanted_topics()
+        there = {topic.name: topic for topic in target.describe_topics()}
+        shared = [topic.name for topic in here if topic.name in there]
+        with self._client(self.target) as cluster:
+            partitions = [
+                TopicPartition(name, p.partition) for name in shared for p in there[name].partitions
+            ]
+            ends = log_ends(cluster, partitions) if partitions else {}
+        return steps_of(
+            here,
+            there,
+            len(target.live_brokers()),
+            written={tp.topic for tp, end in ends.items() if end},
+            moved={tp.topic for tp in copied},
+            replication_factor=self._replication_factor,
+        )
+
+    def _wanted_topics(self) -> list[Any]:
+        with admin_of(self.source.place, THREADS) as admin:
+            found = admin.describe_topics()
+        return [
+            topic
+            for topic in found
+            if self._topics.allows(topic.name) and not topic.name.startswith(PREFIX)
+        ]
+
+    def _checked(self, target: BrokerAdmin, step: TopicStep) -> TopicStep:
+        if step.does != "create" or step.refusals:
+            return step
+        try:
+            target.create_topic(
+                step.topic, step.partitions, step.replicas, step.config, dry_run=True
+            )
+        except KafkaError as error:
+            return replace(step, refusals=(str(error),))
+        return step
+
+    def copied(self) -> OffsetMap:
+        """Everything that was copied so far, by the target's records."""
+        found = OffsetMap()
+        keys = {
+            "enable.auto.commit": "false",
+            "isolation.level": "read_committed",
+            "max.poll.records": "10000",
+        }
+        with self._target_admin() as target:
+            if self.records not in target.list_topics():
+                return found
+        tp = TopicPartition(self.records, 0)
+        with KafkaConsumer(KafkaConsumerConfig({**self.target.properties, **keys})) as consumer:
+            consumer.assign([tp])
+            consumer.seek_to_beginning(tp)
+            end = consumer.end_offsets([tp], READ_S)[tp]
+            while consumer.position(tp, READ_S) < end:
+                for message in consumer.poll(READ_S):
+                    found.add(Copied.decode(message.value))
+        return found
+
+    def source_view(self) -> ClusterView:
+        """The source now, with all its groups."""
+        with ClusterReader(*self.source.place) as reader:
+            return reader.read_view()
+
+    def status(self, view: ClusterView, copied: OffsetMap) -> list[PartitionStatus]:
+        """A row for each partition of the source that is to be copied. Pure."""
+        return [
+            PartitionStatus(tp, state.start, state.end, copied.position(tp))
+            for tp, state in sorted(view.partitions.items())
+            if self._topics.allows(tp.topic) and not tp.topic.startswith(PREFIX)
+        ]
+
+    # Copying
+
+    def run(
+        self,
+        stopping: Event,
+        *,
+        starting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Make what the target lacks, and copy until `stopping` is set. `starting` is entered
+        around the first look, as in Mirror.run. MirrorFailed if something cannot be copied;
+        ProducerFenced if another run of this move has begun."""
+        with starting():
+            self._check_apart()
+        while not stopping.is_set():
+            try:
+                self._run_once(stopping)
+            except (KafkaError, TimeoutError) as error:
+                if not may_pass(error):
+                    raise
+                logger.warning("%s; going on from what is copied", error)
+                stopping.wait(PAUSE_S)
+
+    def _run_once(self, stopping: Event) -> None:
+        """Copy until new partitions are to be looked for, or an error that may pass."""
+        copied = self.copied()
+        self._prepare(copied)
+        with KafkaProducer(self._producer_config()) as producer:
+            producer.init_transactions()
+            copied = self.copied()  # an earlier run, which is fenced now, may have added some
+            with self.open_source() as source:
+                source.seek(self._positions(copied))
+                until = THREADS.monotonic() + LOOK_AGAIN_S
+                copier = ExactCopier(source, producer, self.records, self._stats)
+                copier.run(stopping, lambda: THREADS.monotonic() > until)
+
+    def _producer_config(self) -> KafkaProducerConfig:
+        own = {"transactional.id": self.records}
+        return KafkaProducerConfig({**TARGET_DEFAULTS, **self.target.properties, **own})
+
+    def _prepare(self, copied: OffsetMap) -> None:
+        """Make the topics and partitions that the target lacks. MigrationError for what stands
+        against it."""
+        with self._target_admin() as target:
+            steps = self._steps(target, copied)
+            if refusals := [f"{step.topic}: {why}" for step in steps for why in step.refusals]:
+                text = "\n".join(f"  - {reason}" for reason in refusals)
+                raise MigrationError(f"nothing is copied:\n{text}")
+            if self.records not in target.list_topics():
+                replicas = min(RECORD_REPLICAS, len(target.live_brokers()))
+                keep = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+                target.create_topic(self.records, 1, replicas, keep)
+            for step in steps:
+                if step.does == "create":
+                    target.create_topic(step.topic, step.partitions, step.replicas, step.config)
+                    logger.info("made topic %s at the target", step.topic)
+                elif step.does != "none":
+                    target.alter_topic(step.topic, partitions=step.partitions)
+                    logger.info("%s has %d partitions now", step.topic, step.partitions)
+
+    def _positions(self, copied: OffsetMap) -> dict[TopicPartition, int]:
+        """Where to read each partition from."""
+        partitions = [
+            TopicPartition(topic.name, p.partition)
+            for topic in self._wanted_topics()
+            for p in topic.partitions
+        ]
+        starts = self.starts(partitions)
+        found, deleted = {}, []
+        for tp in partitions:
+            at = copied.position(tp)
+            found[tp] = starts[tp] if at is None else at
+            if at is not None and at < starts[tp]:
+                deleted.append(f"{tp}: {at} to {starts[tp] - 1}")
+                found[tp] = starts[tp]
+        if deleted:
+            text = f"deleted at the source before they were copied: messages {some_of(deleted)}"
+            if not self._skips_deleted:
+                raise MirrorFailed(f"{text}. Give --skip-deleted to go on behind them")
+            logger.error("%s; they are left out", text)
+        return found
+
+    # Connections
+
+    def starts(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offsets of these logs of the source."""
+        with self._client(self.source) as cluster:
+            return log_starts(cluster, partitions)
+
+    @contextmanager
+    def open_target(self) -> Iterator[Source]:
+        """The target as it is read, without unfinished transactions."""
+        with (
+            self._client(self.target) as cluster,
+            NewSource(self.target.properties, cluster) as new,
+        ):
+            yield new
+
+    @contextmanager
+    def open_source(self) -> Iterator[Source]:
+        """The source, of any age."""
+        with ClusterReader(*self.source.place) as reader:
+            cluster = reader.client()
+            if not reader.negotiates:
+                yield OldSource(cluster)
+                return
+            brokers = cluster.metadata.brokers.values()
+            found = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+            with NewSource({"bootstrap.servers": found, **self.source.properties}, cluster) as new:
+                yield new
+
+    def _check_apart(self) -> None:
+        addresses = []
+        for one in (self.source, self.target):
+            with self._client(one) as cluster:
+                brokers = cluster.refresh().brokers.values()
+                addresses.append({(broker.host, broker.port) for broker in brokers})
+        check_apart(*addresses)
+
+    @contextmanager
+    def _client(self, of: Cluster) -> Iterator[ClusterClient]:
+        with ClusterReader(*of.place) as reader:
+            yield reader.client()
+
+    def _target_admin(self) -> BrokerAdmin:
+        place = self.target.place
+        if place.bootstrap is None:
+            raise ConfigError("give the brokers of the target: --target-bootstrap")
+        return BrokerAdmin(parse_bootstrap(place.bootstrap), security=place.security)

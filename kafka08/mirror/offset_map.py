@@ -1,0 +1,117 @@
+"""OffsetMap: which offset at the target each message of the source has. Pure.
+
+A move writes a `Copied` for each stretch of messages that it copies, in the transaction that has
+the messages. They make a topic at the target, in which they are never deleted: from it come the
+positions where a move goes on, and the offsets of groups at the target.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kafka08.errors import ConfigError
+from kafka08.structs import TopicPartition
+
+
+class Run(NamedTuple):
+    """Messages without a gap between their offsets on either side."""
+
+    source: int
+    length: int
+    target: int
+
+    @property
+    def end(self) -> int:
+        """The source's offset behind its last message."""
+        return self.source + self.length
+
+
+class Copied(NamedTuple):
+    """A stretch of messages of one partition, in order."""
+
+    topic_partition: TopicPartition
+    runs: tuple[Run, ...]
+
+    def encode(self) -> bytes:
+        topic, partition = self.topic_partition
+        return json.dumps(
+            {"topic": topic, "partition": partition, "runs": self.runs}, separators=(",", ":")
+        ).encode()
+
+    @classmethod
+    def decode(cls, text: bytes | None) -> Copied:
+        """ConfigError for a record that no move has written."""
+        try:
+            found = json.loads(text or b"")
+            runs = tuple(Run(*map(int, run)) for run in found["runs"])
+            return cls(TopicPartition(str(found["topic"]), int(found["partition"])), runs)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigError(f"{text!r:.60} is no record of a move: {error}") from error
+
+
+def runs_of(offsets: Sequence[int], stored: Sequence[tuple[Sequence[int], int]]) -> tuple[Run, ...]:
+    """The runs of messages with these offsets at the source. `stored`: indexes of some of them, and
+    the target's offset of the first; in order."""
+    found: list[Run] = []
+
+    def add(source: int, count: int, target: int) -> None:
+        last = found[-1] if found else None
+        if last is not None and (last.end, last.target + last.length) == (source, target):
+            found[-1] = last._replace(length=last.length + count)
+        else:
+            found.append(Run(source, count, target))
+
+    for places, target in stored:
+        first, count = offsets[places[0]], len(places)
+        if offsets[places[-1]] - first == count - 1:
+            add(first, count, target)
+        else:
+            for n, place in enumerate(places):
+                add(offsets[place], 1, target + n)
+    return tuple(found)
+
+
+class OffsetMap:
+    """The messages that a move has copied, by partition."""
+
+    def __init__(self) -> None:
+        self._runs: dict[TopicPartition, list[Run]] = {}
+
+    def __contains__(self, tp: TopicPartition) -> bool:
+        return tp in self._runs
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._runs)
+
+    def add(self, copied: Copied) -> None:
+        """In the order in which they were written."""
+        self._runs.setdefault(copied.topic_partition, []).extend(copied.runs)
+
+    def position(self, tp: TopicPartition) -> int | None:
+        """The source's offset from which the move goes on; None before the first message."""
+        runs = self._runs.get(tp)
+        return runs[-1].end if runs else None
+
+    def first(self, tp: TopicPartition) -> int | None:
+        """The source's offset of the first message that was copied."""
+        runs = self._runs.get(tp)
+        return runs[0].source if runs else None
+
+    def translated(self, tp: TopicPartition, offset: int) -> int | None:
+        """The target's offset of the first message at or behind this one of the source; behind the
+        last message the offset behind it. None if nothing of the partition was copied."""
+        runs = self._runs.get(tp)
+        if not runs:
+            return None
+        number = bisect_right(runs, offset, key=lambda run: run.source) - 1
+        if number < 0:
+            return runs[0].target
+        run = runs[number]
+        if offset < run.end:
+            return run.target + offset - run.source
+        if number + 1 < len(runs):
+            return runs[number + 1].target
+        return run.target + run.length

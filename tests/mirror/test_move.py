@@ -1,0 +1,197 @@
+"""`kafka08 move` from a cluster of 0.8.2 to one of 0.11: each message once, and the groups."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.admin import AdminClient
+from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer
+from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
+from kafka08.embedded import EmbeddedCluster
+from kafka08.producer import KafkaProducer, ProducerRecord
+from tests.mirror.moving import Moves
+from tests.waiting import until
+
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def source() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(1, level="0.8.2") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(1, level="0.11.0") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest, source: EmbeddedCluster) -> str:
+    name: str = request.node.name
+    with AdminClient(source.zookeeper.connect_string) as admin:
+        admin.create_topic(name, PARTITIONS, 1, {"retention.ms": str(10**10)})
+    return name
+
+
+@pytest.fixture
+def moves(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, tmp_path: Path
+) -> Iterator[Moves]:
+    zookeeper = source.zookeeper.connect_string
+    options = ("--source-zookeeper", zookeeper, "--target-bootstrap", target.bootstrap)
+    moves = Moves((*options, "--whitelist", topic, "--name", topic), tmp_path / "move.log")
+    yield moves
+    if moves.running is not None:
+        moves.end(signal.SIGKILL)
+    sys.stderr.write(moves.said)
+
+
+def write(cluster: EmbeddedCluster, topic: str, first: int, count: int) -> None:
+    """Numbered messages, each partition's in order."""
+    with KafkaProducer(bootstrap_servers=cluster.bootstrap) as producer:
+        sent = [
+            producer.send(ProducerRecord(topic, b"%d" % n, b"k%d" % n, n % PARTITIONS))
+            for n in range(first, first + count)
+        ]
+        for future in sent:
+            future.result(60)
+
+
+def read(cluster: EmbeddedCluster, topic: str, group: str, count: int) -> list[int]:
+    """The numbers that a member of this group finds, as many as it should."""
+    keys = {"group.id": group, "auto.offset.reset": "earliest", "isolation.level": "read_committed"}
+    config = KafkaConsumerConfig({"bootstrap.servers": cluster.bootstrap, **keys})
+    found: list[int] = []
+
+    def has_all() -> bool:
+        found.extend(number_of(message.value) for message in consumer.poll(0.2))
+        return len(found) >= count
+
+    with KafkaConsumer(config) as consumer:
+        consumer.subscribe([topic])
+        until(has_all, f"{count} messages", explain=lambda: f"{len(found)} came")
+        found += [number_of(message.value) for message in consumer.poll(0.5)]
+    return found
+
+
+def number_of(value: bytes | None) -> int:
+    assert value is not None
+    return int(value)
+
+
+def await_copies(moves: Moves) -> None:
+    """Until all that the source has is copied."""
+
+    def lag() -> int:
+        rows = json.loads(moves.run("status", "--json").out)["partitions"]
+        return sum(row["lag"] for row in rows)
+
+    until(lambda: not lag(), "all messages to be copied", 120, explain=lambda: moves.said)
+
+
+def test_kill_9_copies_each_message_once(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, moves: Moves
+) -> None:
+    """Killed in the middle again and again, while messages come in: a reader of committed messages
+    finds each once, in the order of its partition."""
+    count, stopping = 3000, threading.Event()
+
+    def feed() -> None:
+        for first in range(0, count, 100):
+            write(source, topic, first, 100)
+
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    while feeding.is_alive():
+        moves.start()
+        stopping.wait(1.5)
+        moves.end(signal.SIGKILL)
+    moves.start()
+    await_copies(moves)
+    assert moves.end() == 0
+    found = read(target, topic, "checker", count)
+    assert sorted(found) == list(range(count))
+    for partition in range(PARTITIONS):
+        of_one = [n for n in found if n % PARTITIONS == partition]
+        assert of_one == sorted(of_one)
+    done = moves.run("verify")
+    assert (done.code, done.out) == (0, f"{count} messages are the same, 0 partitions differ.\n")
+
+
+def test_a_group_goes_on_where_it_was(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, moves: Moves
+) -> None:
+    """A ZooKeeper group that was stopped in the middle reads the rest at the target, as a group
+    with a coordinator; with members it cannot switch, and not twice."""
+    write(source, topic, 0, 300)
+    keys = {"group.id": topic, "zookeeper.connect": source.zookeeper.connect_string}
+    config = ConsumerConfig({**keys, "auto.offset.reset": "smallest"})
+    with ConsumerConnector(config) as connector:
+        (stream,) = connector.create_message_streams({topic: 1})[topic]
+        seen = [number_of(next(stream).message) for _ in range(100)]
+        connector.commit_offsets()
+        moves.start()
+        await_copies(moves)
+        refused = moves.run("switch", topic, "--execute")
+        assert (refused.code, "it has 1 members" in refused.err) == (1, True), refused
+    assert moves.end() == 0
+    preview = moves.run("switch", topic)
+    assert (preview.code, "Nothing was changed" in preview.err) == (0, True), preview
+    assert moves.run("switch", topic, "--execute").code == 0
+    rest = read(target, topic, topic, 300 - len(seen))
+    assert sorted([*seen, *rest]) == list(range(300))
+    again = moves.run("switch", topic, "--execute")
+    assert (again.code, "other offsets already" in again.err) == (1, True), again
+
+
+def test_a_plan_changes_nothing(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, moves: Moves
+) -> None:
+    """It says what would be made, with its overrides, and what stands against it."""
+    done = moves.run("plan", "--json")
+    (step,) = json.loads(done.out)
+    assert (step["step"], step["config"]) == ("create", {"retention.ms": str(10**10)})
+    assert step["partitions"] == PARTITIONS
+    refused = moves.run("plan", "--replication-factor", "2")
+    assert (refused.code, "the target has 1" in refused.err) == (1, True), refused
+    with AdminClient(target.zookeeper.connect_string) as admin:
+        assert topic not in admin.list_topics()
+
+
+def test_a_strangers_messages_stand_against_it(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, moves: Moves
+) -> None:
+    """A topic of the target with messages that the move has not copied is not mixed."""
+    write(source, topic, 0, 10)
+    target.create_topic(topic, PARTITIONS)
+    write(target, topic, 0, 10)
+    moves.start()
+    assert moves.running is not None
+    assert moves.running.wait(60) == 1
+    assert "it has messages at the target that this move has not copied" in moves.said
+    moves.running = None
+
+
+def test_a_second_run_ends_the_first(topic: str, moves: Moves, source: EmbeddedCluster) -> None:
+    """Two at a time would copy twice: the first is fenced, and says so."""
+    write(source, topic, 0, 30)
+    moves.start()
+    await_copies(moves)
+    first, moves.running = moves.running, None
+    assert first is not None
+    moves.start()
+    write(source, topic, 30, 30)
+    await_copies(moves)
+    write(source, topic, 60, 30)
+    assert first.wait(60) == 1
+    assert "Another producer of this name has begun" in moves.said
+    await_copies(moves)
