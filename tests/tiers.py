@@ -104,6 +104,7 @@ TIERS: Final = (
             "tests/integration/test_broker_admin.py",
             "tests/integration/test_broker_process.py",
             "tests/integration/test_consumer_on_moving_brokers.py",
+            "tests/integration/test_deleted_records.py",
             "tests/integration/test_doctor.py",
             "tests/integration/test_exporter.py",
             "tests/integration/test_kafka_consumer.py",

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from kafka08.admin.brokers import BrokerDescription, brokers_of, chosen
 from kafka08.admin.description import PartitionDescription, TopicDescription
+from kafka08.admin.record_deletions import delete_records
 from kafka08.assignment import check_assignment
 from kafka08.client import PLAINTEXT, Security
 from kafka08.client.cluster import ClusterClient, send_at_version
@@ -27,6 +28,7 @@ from kafka08.errors import (
     NO_ERROR,
     AdminError,
     ApiError,
+    KafkaError,
     NoSuchTopicOrPartition,
     NotController,
     RequestTimedOut,
@@ -50,15 +52,9 @@ from kafka08.protocol.create_topics import (
     TopicConfigEntry,
 )
 from kafka08.protocol.delete_groups import DeleteGroupsRequest
-from kafka08.protocol.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_configs import TOPIC
 from kafka08.protocol.describe_log_dirs import DescribeLogDirsRequest, LogDir
-from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.incremental_alter_configs import (
     DELETE,
     SET,
@@ -281,25 +277,12 @@ class BrokerAdmin(Closeable):
         consumers can read; returns the new starts of the logs. Raises the first partition's
         error."""
 
-        def ask(
-            connection: Connection, of_leader: Mapping[TopicPartition, int]
-        ) -> dict[TopicPartition, int | ApiError]:
-            topics = [
-                DeleteRecordsTopic(topic, [DeleteRecordsPartition(*one) for one in partitions])
-                for topic, partitions in by_topic(of_leader).items()
-            ]
-            request = DeleteRecordsRequest(topics, self._timeout_ms)
-            response: Any = send_at_version(connection, request, (0, 0))
-            return {
-                TopicPartition(topic.topic, p.partition): error_of(p.error_code) or p.low_watermark
-                for topic in response.topics
-                for p in topic.partitions
-            }
-
-        try:
-            return self._cluster.ask_leaders(dict(before), ask)
-        except UnsupportedVersion:
-            raise self._too_old("to delete records") from None
+        found: dict[TopicPartition, int] = {}
+        for tp, result in delete_records(self._cluster, before, self._timeout_ms).items():
+            if isinstance(result, KafkaError):
+                raise result
+            found[tp] = result
+        return found
 
     def delete_group(self, group: str) -> None:
         """Delete a group without members, with its offsets in Kafka. AdminError if it has some, or

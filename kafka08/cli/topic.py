@@ -26,6 +26,7 @@ from kafka08.cli.options import (
 )
 from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
+from kafka08.cli.topic_records import delete_records
 from kafka08.client import parse_bootstrap
 from kafka08.config import INT_MAX, parse_overrides
 from kafka08.listing import counted, some_of
@@ -209,6 +210,7 @@ def describe(
 
 
 topic.add_command(offsets)
+topic.add_command(delete_records)
 
 
 @topic.command(epilog=example("kafka08 topic alter words --config retention.ms=3600000"))

@@ -86,10 +86,11 @@ def read_produce(
 
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
-) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None:
+) -> tuple[int, int, int, int, list[T], list[int], list[int], list[int] | None] | None:
     """The fields of a Fetch request: replica id, max wait in ms, min bytes, max bytes of the whole
-    response (MAX_SET_BYTES if the version has no such field); then three lists by partition: its
-    value in `partitions`, fetch offset, max bytes.
+    response (MAX_SET_BYTES if the version has no such field); then lists by partition: its value in
+    `partitions`, fetch offset, max bytes, and a follower's log start offset (None for a consumer,
+    or if the version has no such field).
 
     None as for `read_produce`, and for readers of committed messages.
     """
@@ -111,22 +112,26 @@ def read_fetch(
         found: list[T] = []
         offsets: list[int] = []
         limits: list[int] = []
+        has_starts = replica_id >= 0 and version >= LOG_START_FETCH
+        starts: list[int] | None = [] if has_starts else None
         names: set[bytes] = set()
         for _ in range(topics):
             known, count, position = _next_topic(payload, position, partitions, names)
             for _ in range(count):
-                number, offset, *_, limit = _wanted(version).unpack_from(payload, position)
+                number, offset, *start, limit = _wanted(version).unpack_from(payload, position)
                 position += _wanted(version).size
                 if number not in known:
                     return None
                 found.append(known[number])
                 offsets.append(offset)
                 limits.append(limit)
+                if starts is not None:
+                    starts += start
     except (_NotHandled, error):
         return None
     if _is_empty_or_repeated(found):
         return None
-    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits
+    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits, starts
 
 
 def write_produced(
@@ -228,9 +233,10 @@ def write_fetched(
 
 def read_fetched(
     payload: memoryview, version: int, partitions: dict[bytes, dict[int, T]]
-) -> tuple[list[T], list[int], list[int], list[Buffer]] | None:
+) -> tuple[list[T], list[int], list[int], list[int], list[Buffer]] | None:
     """The fields of a Fetch response of `version` (without the frame's size), as lists by
-    partition: its value in `partitions`, error code, HW, and set, a slice of the payload.
+    partition: its value in `partitions`, error code, HW, log start offset (-1 if the version has no
+    such field), and set, a slice of the payload.
 
     None as for `read_produce`, but a response may have no partitions; and for later versions.
     """
@@ -239,6 +245,7 @@ def read_fetched(
     found: list[T] = []
     codes: list[int] = []
     high_watermarks: list[int] = []
+    log_starts: list[int] = []
     sets: list[Buffer] = []
     try:
         position = LENGTH.size * (2 if version >= THROTTLED else 1)
@@ -249,7 +256,8 @@ def read_fetched(
             known, count, position = _next_topic(payload, position, partitions, names)
             for _ in range(count):
                 number, code, high_watermark = FETCHED_HEAD.unpack_from(payload, position)
-                position = _skip_added(payload, position + FETCHED_HEAD.size, version)
+                position += FETCHED_HEAD.size
+                log_start, position = _take_added(payload, position, version)
                 (size,) = LENGTH.unpack_from(payload, position)
                 position += LENGTH.size
                 if not 0 <= size <= len(payload) - position or number not in known:
@@ -257,13 +265,14 @@ def read_fetched(
                 found.append(known[number])
                 codes.append(code)
                 high_watermarks.append(high_watermark)
+                log_starts.append(log_start)
                 sets.append(payload[position : position + size] if size else b"")
                 position += size
     except (_NotHandled, error):
         return None
     if found and _is_empty_or_repeated(found):
         return None
-    return found, codes, high_watermarks, sets
+    return found, codes, high_watermarks, log_starts, sets
 
 
 def _wanted(version: int) -> Struct:
@@ -280,14 +289,18 @@ def _added(log_start: int, version: int) -> bytes:
     return b"".join(map(TIME.pack, (-1, *starts))) + LENGTH.pack(-1)
 
 
-def _skip_added(payload: memoryview, position: int, version: int) -> int:
-    """The position after what version 4 added to a partition: last stable offset, from 5 on the log
-    start offset, aborted transactions."""
+def _take_added(payload: memoryview, position: int, version: int) -> tuple[int, int]:
+    """The log start offset, and the position after what version 4 added to a partition: last stable
+    offset, from 5 on the log start offset, aborted transactions."""
+    log_start = -1
     if version < RECORDS_FETCH:
-        return position
-    position += 16 if version >= LOG_START_FETCH else 8
+        return log_start, position
+    position += TIME.size
+    if version >= LOG_START_FETCH:
+        (log_start,) = TIME.unpack_from(payload, position)
+        position += TIME.size
     count: int = LENGTH.unpack_from(payload, position)[0]
-    return position + LENGTH.size + 16 * max(0, count)
+    return log_start, position + LENGTH.size + 16 * max(0, count)
 
 
 def _version(payload: memoryview) -> int:

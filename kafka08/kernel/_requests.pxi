@@ -170,7 +170,7 @@ def read_fetch(payload, dict partitions):
     cdef Py_ssize_t each
     cdef dict known
     cdef set names
-    cdef list found = [], offsets = [], limits = []
+    cdef list found = [], offsets = [], limits = [], starts = None
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         open_body(&body, &view)
@@ -181,6 +181,8 @@ def read_fetch(payload, dict partitions):
             return None
         version = version_of(&body)
         each = wanted_bytes(version)
+        if replica_id >= 0 and version >= LOG_START_FETCH:
+            starts = []
         if version >= LIMITED_FETCH:
             max_bytes = take32(&body)
         if version >= RECORDS_FETCH:
@@ -200,13 +202,15 @@ def read_fetch(payload, dict partitions):
                     return None
                 found.append(partition)
                 offsets.append(load64(body.data + body.at))
+                if starts is not None:
+                    starts.append(load64(body.data + body.at + 8))
                 limits.append(<int32_t>load32(body.data + body.at + each - 8))
                 body.at += each - 4
     finally:
         PyBuffer_Release(&view)
     if body.at < 0 or not found or (len(found) > 1 and len(set(found)) != len(found)):
         return None
-    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits
+    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits, starts
 
 
 cdef Py_ssize_t copy_topic(Body* body, uint8_t* target, int32_t* count) noexcept nogil:
@@ -449,15 +453,18 @@ cdef bytes fetched_frame(const Py_buffer* view, const Slice* slices, Py_ssize_t 
     return response if fill_fetched(&body, at + head, slices, partitions) == size else None
 
 
-cdef inline void skip_added(Body* body, int version) noexcept nogil:
+cdef inline int64_t take_added(Body* body, int version) noexcept nogil:
     # What version 4 of a Fetch response added to a partition: last stable offset, from 5 on the log
-    # start offset, aborted transactions.
-    cdef int64_t count
+    # start offset, which is returned, aborted transactions.
+    cdef int64_t count, log_start = -1
     if version < RECORDS_FETCH:
-        return
+        return log_start
     skip(body, 16 if version >= LOG_START_FETCH else 8)
+    if body.at > 0 and version >= LOG_START_FETCH:
+        log_start = load64(body.data + body.at - 8)
     count = take32(body)
     skip(body, 16 * count if count > 0 else 0)
+    return log_start
 
 
 def read_fetched(payload, int version, dict partitions):
@@ -465,11 +472,11 @@ def read_fetched(payload, int version, dict partitions):
     cdef Body body
     cdef int32_t topics, count, number, size, topic, i
     cdef int code
-    cdef int64_t high_watermark
+    cdef int64_t high_watermark, log_start
     cdef Py_ssize_t start
     cdef dict known
     cdef set names
-    cdef list found = [], codes = [], marks = [], sets = []
+    cdef list found = [], codes = [], marks = [], sets = [], log_starts = []
     if version > LOG_START_FETCH:
         return None
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
@@ -489,7 +496,7 @@ def read_fetched(payload, int version, dict partitions):
                 code = take16(&body)
                 high_watermark = load64(body.data + body.at)
                 body.at += 8
-                skip_added(&body, version)
+                log_start = take_added(&body, version)
                 size = take32(&body)
                 start = body.at
                 skip(&body, size)
@@ -499,9 +506,10 @@ def read_fetched(payload, int version, dict partitions):
                 found.append(partition)
                 codes.append(code)
                 marks.append(high_watermark)
+                log_starts.append(log_start)
                 sets.append(payload[start:body.at] if size else b"")
     finally:
         PyBuffer_Release(&view)
     if body.at < 0 or (len(found) > 1 and len(set(found)) != len(found)):
         return None
-    return found, codes, marks, sets
+    return found, codes, marks, log_starts, sets

@@ -8,10 +8,8 @@ Source: kafka.log.LogCleaner and kafka.log.LogCleanerManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.config import LONG_MAX
 from kafka08.errors import FileRefused
 from kafka08.log import crashpoints
 from kafka08.log.cleaner_pass import (
@@ -32,17 +30,11 @@ from kafka08.log.cleaner_plan import (
 from kafka08.log.cleaner_stats import CleanerStats
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
+from kafka08.log.retention import Committed, everything
 from kafka08.log.throttle import Throttle
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger("kafka.log.LogCleaner")
-
-Committed = Callable[[TopicPartition], int]
-
-
-def everything(_topic_partition: TopicPartition) -> int:
-    """Used where there are no other replicas, or where they are unknown."""
-    return LONG_MAX
 
 
 class LogCleaner:
@@ -137,7 +129,7 @@ class LogCleaner:
 
     def _measure(self, topic_partition: TopicPartition, one: Log) -> DirtyLog:
         point = self._manager.cleaner_points.get(one.log_directory, topic_partition)
-        first_dirty = first_dirty_offset(point, one.log_start_offset, one.active_base_offset)
+        first_dirty = first_dirty_offset(point, one.first_base_offset, one.active_base_offset)
         facts = sealed_facts(one, self._end_offset(one, first_dirty))
         return measure(topic_partition, facts, first_dirty)
 

@@ -1,6 +1,6 @@
 """A partition's log: its segments in order. The last one, the active segment, accepts appends.
 
-    base offset of the first segment = log start offset
+    lowest offset that may be read   = log start offset, base offset of the first segment <= it
     next offset to be written        = log end offset (LEO)
     everything below is on disk      = recovery point, start <= recovery point <= LEO
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafka08 import kernel
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.config import INT_MAX
+from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.format import Batch
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
@@ -65,6 +65,7 @@ class Log(ReadableLog):
 
     clock            wall time, for segment ages and flush intervals
     recovery_point   everything below is known to be on disk and is not checked again
+    log_start_offset records below were deleted, though their segment may still be there
     clean_shutdown   the last owner closed the log; only its very end is checked
     disk             the file system
     background       runs fsync and delayed deletes
@@ -90,6 +91,7 @@ class Log(ReadableLog):
         clock: Clock = SYSTEM_CLOCK,
         disk: Disk = SYSTEM_DISK,
         recovery_point: int = 0,
+        log_start_offset: int = 0,
         clean_shutdown: bool = False,
         background: Background | None = None,
         draw_jitter: DrawJitter = no_jitter,
@@ -133,6 +135,8 @@ class Log(ReadableLog):
         if not config.gives_time:  # else the messages may have other timestamps than the index
             self.active_segment.take_largest(loaded.largest)
         self.records = RecordState(self.directory, disk, is_kept=config.keeps_record_state)
+        # Above the log end if that was not on disk at a power failure.
+        self.log_start_offset = max(min(log_start_offset, log_end_offset), self.first_base_offset)
         self._restore_records(may_have_batches=config.stores_records and not clean_shutdown)
         # A clean stop has flushed everything; after another one the loader may have cut below the
         # point.
@@ -356,7 +360,7 @@ class Log(ReadableLog):
                 )
                 remove(self.disk, path)
         self.active_segment.seal()
-        self.records.take_snapshot(base_offset, self.log_start_offset)
+        self.records.take_snapshot(base_offset, self.first_base_offset)
         self._crash(crashpoints.ROLL_SEALED)
         # Before the segment exists: see UnsyncedChanges.
         self._unsynced.mark_roll(self.log_end_offset)
@@ -400,8 +404,9 @@ class Log(ReadableLog):
 
     # Truncating and deleting
 
-    def delete_old_segments(self, policy: RetentionPolicy) -> int:
-        """Delete expired segments by `policy`; returns their number.
+    def delete_old_segments(self, policy: RetentionPolicy, up_to: int = LONG_MAX) -> int:
+        """Delete expired segments by `policy`, and those below the log start; returns their number.
+        Only segments that end at or below `up_to`.
 
         If all of them are expired, the log rolls first. Readers of deleted segments can continue.
         """
@@ -409,13 +414,31 @@ class Log(ReadableLog):
             return 0  # without a look at its file: most of thousands of partitions may be empty
         facts = self.segment_facts
         count = deletable(policy, facts, self._clock.time_ms())
+        count = max(count, self._segments.number_of(self.log_start_offset))
+        if up_to < self.log_end_offset:
+            count = min(count, self._segments.number_of(up_to))
         if count == len(facts):
             self.roll()
         if count:
             self.sealed_changes += 1
             self._delete_segments(0, count)
-            self.records.log_start_rose(self.log_start_offset)
+            self.log_start_offset = max(self.log_start_offset, self.first_base_offset)
+            self._note_log_start()
         return count
+
+    def raise_log_start(self, offset: int) -> bool:
+        """Delete the records below `offset`, which must not be above the log end: nobody reads them
+        any more, and `delete_old_segments` removes their segments. False if they were already."""
+        assert offset <= self.log_end_offset, f"{self.name} ends below {offset}"
+        if offset <= self.log_start_offset:
+            return False
+        logger.info("Incrementing log start offset of partition %s to %d", self.name, offset)
+        self.log_start_offset = offset
+        self._note_log_start()
+        return True
+
+    def _note_log_start(self) -> None:
+        self.records.log_start_rose(self.log_start_offset, self.first_base_offset)
 
     def replace_segments(self, old: Sequence[LogSegment], cleaned: CleanedSegment) -> None:
         """Replace `old` by `cleaned`, which is finished. `old` are adjacent sealed segments of this
@@ -454,7 +477,7 @@ class Log(ReadableLog):
             )  # fmt: skip
             return
         logger.info("Truncating log %s to offset %d.", self.name, offset)
-        if self.log_start_offset > offset:
+        if self.first_base_offset > offset:
             self.truncate_fully_and_start_at(offset)
             return
         keep = self._segments.number_of(offset) + 1
@@ -486,6 +509,7 @@ class Log(ReadableLog):
         self.active_segment.end_offset = offset
         self.active_segment.take_limits(self.config)
         self.recovery_point = min(offset, self.recovery_point)
+        self.log_start_offset = min(offset, self.log_start_offset)
         if is_cut:
             with no_way_back():
                 self._restore_records(may_have_batches=True)
@@ -502,14 +526,14 @@ class Log(ReadableLog):
             self._add_segment(offset)
             self.records.reset(offset)
         self._unsynced.was_cut = False
-        self.active_segment.end_offset = offset
+        self.active_segment.end_offset = self.log_start_offset = offset
         self.recovery_point = min(offset, self.recovery_point)
 
     def close(self) -> None:
         """Trim the indexes. The operating system writes unflushed messages."""
         self._closed = True
         self.active_segment.takes_plain_sets = False
-        self.records.take_snapshot(self.log_end_offset, self.log_start_offset)
+        self.records.take_snapshot(self.log_end_offset, self.first_base_offset)
         for segment in self._segments:
             segment.close()
 
@@ -529,7 +553,9 @@ class Log(ReadableLog):
                 self.disk.rename(self.directory, renamed)
 
     def _restore_records(self, *, may_have_batches: bool) -> None:
-        """Bring the state of the record batches up to the log end, after it was opened or cut."""
+        """Bring the state of the record batches up to the log end, after it was opened or cut.
+        Producers of deleted records stay known while their segment is there."""
+        start, self.log_start_offset = self.log_start_offset, self.first_base_offset
         self.records.restore(
             self._segments,
             self.log_end_offset,
@@ -537,6 +563,8 @@ class Log(ReadableLog):
             self.read,
             may_have_batches=may_have_batches,
         )
+        self.log_start_offset = start
+        self._note_log_start()
 
     def _delete_segments(self, start: int, end: int) -> None:
         self._segments.delete(start, end, self.config.file_delete_delay_ms, self._crash)

@@ -25,13 +25,14 @@ from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
 from kafka08.log.files import in_each, storage_errors, sync_directory
 from kafka08.log.log import DrawJitter, Log, no_jitter
+from kafka08.log.log_starts import LogStarts
 from kafka08.log.names import (
     deleted_directory,
     is_deleted_directory,
     parse_partition_directory,
     partition_directory,
 )
-from kafka08.log.retention import PolicyFor, kafka_retention
+from kafka08.log.retention import Committed, PolicyFor, everything, kafka_retention
 from kafka08.log.stored_format import has_record_batches, segment_of_magic_1
 from kafka08.metrics import Timings
 from kafka08.runtime.disk import Disk
@@ -127,6 +128,8 @@ class LogManager:
             for path in paths:
                 self._directories.append(LogDirectory(path, crash, disk))
             self.cleaner_points = CleanerPoints(self.directories, crash, disk)
+            has_starts = default_config.level >= Level.V0_11_0
+            self.log_starts = LogStarts(self.directories if has_starts else (), crash, disk)
         except KafkaError:
             self._release()
             raise
@@ -194,6 +197,7 @@ class LogManager:
     def _load_jobs(self, directory: LogDirectory) -> Iterator[tuple[Path, LoadJob]]:
         """The directory of each log with its job. `pause` is called periodically."""
         recovery_points = self._checkpointed[directory.path] = self._recovery_points(directory)
+        starts = self.log_starts.read(directory.path, self._in_turns)
         if directory.was_clean:
             logger.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
         for path in self._in_turns(directory.partition_directories()):
@@ -203,7 +207,8 @@ class LogManager:
             topic_partition = parse_partition_directory(path)
             self._check_unique(directory, path, topic_partition)
             recovery_point = recovery_points.get(topic_partition, 0)
-            yield path, self._load_job(path, recovery_point, directory.was_clean)
+            start = starts.get(topic_partition, 0)
+            yield path, self._load_job(path, recovery_point, start, directory.was_clean)
 
     def _recovery_points(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         """The entries of its checkpoint file. From 0.9 on one that is damaged has none. 0.8:
@@ -242,8 +247,10 @@ class LogManager:
                     "or later"
                 )
 
-    def _load_job(self, path: Path, recovery_point: int, clean: bool) -> LoadJob:
-        return lambda: self._open(path, recovery_point=recovery_point, clean_shutdown=clean)
+    def _load_job(self, path: Path, recovery_point: int, start: int, clean: bool) -> LoadJob:
+        return lambda: self._open(
+            path, recovery_point=recovery_point, log_start_offset=start, clean_shutdown=clean
+        )
 
     def _check_unique(
         self, directory: LogDirectory, path: Path, topic_partition: TopicPartition
@@ -271,6 +278,7 @@ class LogManager:
                 one.flush()
                 one.close()
             self.checkpoint_recovery_points()
+            self.checkpoint_log_starts()
             self.cleaner_points.write_deletions()
             self._crash(crashpoints.SHUTDOWN_CLOSED)
             # Last: the markers vouch for all of the above.
@@ -302,6 +310,7 @@ class LogManager:
         self._undeleted[topic_partition] = path
         # Before the log exists: after a crash it would inherit the point of a former one.
         self.cleaner_points.write_deletion(directory, topic_partition)
+        self._lower_log_start(directory, topic_partition, 0)
         created = self._open(path)
         del self._undeleted[topic_partition]
         if self._is_checkpointed_too_high(created):
@@ -455,6 +464,7 @@ class LogManager:
             found = self.logs[topic_partition]
             try:
                 found.truncate_to(offset)
+                self._lower_log_start(found.log_directory, topic_partition, found.log_start_offset)
                 truncated.append(found)
                 # What was on disk before, and stays, still is.
                 found.recovery_point = min(former[topic_partition], found.log_end_offset)
@@ -472,6 +482,13 @@ class LogManager:
             self.cleaner_points.forget(found.log_directory, topic_partition)
             self._checkpoint_lower([found])
             found.truncate_fully_and_start_at(offset)
+            self._lower_log_start(found.log_directory, topic_partition, offset)
+
+    def _lower_log_start(self, directory: Path, topic_partition: TopicPartition, to: int) -> None:
+        """Checkpoint the log starts if the file has a higher one of this log, before anything is
+        appended there."""
+        if self.log_starts.is_written_above(directory, topic_partition, to):
+            self.checkpoint_log_starts()
 
     def _checkpoint_lower(self, logs: Iterable[Log]) -> None:
         """Checkpoint the recovery points if the file has a higher one of these logs. (0.8.2.2
@@ -508,13 +525,15 @@ class LogManager:
             if self.logs.get(one.topic_partition) is one:
                 yield one
 
-    def retain(self) -> int:
-        """Delete expired segments in every log with retention; returns their number."""
+    def retain(self, committed: Committed = everything) -> int:
+        """Delete expired segments in every log with retention, if they end at or below the offset
+        that `committed` names; returns their number."""
         deleted = 0
         for one in self._logs_with_pauses():
             if one.config.deletes and not one.is_being_cleaned:
+                end = committed(one.topic_partition)
                 with _others_go_on(one):
-                    deleted += one.delete_old_segments(self._retention(one.config))
+                    deleted += one.delete_old_segments(self._retention(one.config), end)
         return deleted
 
     def expire_producers(self, after_ms: int) -> None:
@@ -553,7 +572,18 @@ class LogManager:
 
         in_each(self._directories, write)
 
-    def _open(self, path: Path, *, recovery_point: int = 0, clean_shutdown: bool = False) -> Log:
+    def checkpoint_log_starts(self) -> None:
+        """Write where logs start after deletions of records; that is on disk on return."""
+        self.log_starts.write(self.log_starts.outdated(self.logs.values()))
+
+    def _open(
+        self,
+        path: Path,
+        *,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        clean_shutdown: bool = False,
+    ) -> Log:
         topic_partition = parse_partition_directory(path)
         return Log(
             path,
@@ -561,6 +591,7 @@ class LogManager:
             clock=self._clock,
             disk=self.disk,
             recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
             clean_shutdown=clean_shutdown,
             background=self._background,
             draw_jitter=self._draw_jitter,

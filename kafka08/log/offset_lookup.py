@@ -13,13 +13,14 @@ from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
 
 def offsets_before(
     segments: Sequence[LogSegment],
+    log_start_offset: int,
     log_end_offset: int,
     now_ms: int,
     time_ms: int,
     max_offsets: int,
 ) -> list[int]:
     """Up to `max_offsets` base offsets of segments (or the log end), descending, from the latest
-    one that was last written at or before `time_ms`.
+    one that was last written at or before `time_ms`; the log start for each that begins below it.
 
     LATEST_OFFSET starts with the log end, EARLIEST_OFFSET with the log start. Empty if everything
     is newer. A segment's time is the modification time of its file. UnknownError for a negative
@@ -36,7 +37,8 @@ def offsets_before(
         count = len(segments) + 1
     else:
         count = _written_before(segments, time_ms)
-    starts = [*(segment.base_offset for segment in segments), log_end_offset][:count]
+    bases = (max(segment.base_offset, log_start_offset) for segment in segments)
+    starts = [*bases, log_end_offset][:count]
     return starts[::-1][:max_offsets]
 
 
@@ -49,18 +51,20 @@ def _written_before(segments: Sequence[LogSegment], time_ms: int) -> int:
 
 def offset_at_time(
     segments: Iterable[LogSegment],
+    log_start_offset: int,
     time_ms: int,
     run: Callable[[TimeSearch], TimestampOffset | None],
 ) -> TimestampOffset | None:
-    """The first message with a timestamp of `time_ms` or later, and its timestamp; None if there is
-    none. `run` returns the result of a search; it may switch, and `segments` may change meanwhile.
+    """The first message from the log start on with a timestamp of `time_ms` or later, and its
+    timestamp; None if there is none. `run` returns the result of a search; it may switch, and
+    `segments` may change meanwhile.
 
     0.10.2.2 searches one segment alone: one without timestamps that was written after `time_ms`
     hides all later ones. Here the search continues. Source: kafka.log.Log.
     fetchOffsetsByTimestamp 0.10.2.2.
     """
     after = -1
-    while search := _next_search(segments, time_ms, after):
+    while search := _next_search(segments, log_start_offset, time_ms, after):
         found = run(search)
         if found is not None:
             return found
@@ -68,11 +72,13 @@ def offset_at_time(
     return None
 
 
-def _next_search(segments: Iterable[LogSegment], time_ms: int, after: int) -> TimeSearch | None:
+def _next_search(
+    segments: Iterable[LogSegment], log_start_offset: int, time_ms: int, after: int
+) -> TimeSearch | None:
     """The search in the first segment above the base offset `after` that has so late a message."""
     for segment in segments:
         if segment.base_offset > after:
-            search = segment.time_search(time_ms)
+            search = segment.time_search(time_ms, log_start_offset)
             if search is not None:
                 return search
     return None

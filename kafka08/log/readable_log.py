@@ -32,6 +32,7 @@ class ReadableLog:
         directory: Path
         topic_partition: TopicPartition
         active_segment: LogSegment
+        log_start_offset: int
         _config: LogConfig
         _segments: LogSegments
         _base_offsets: list[int]
@@ -41,11 +42,6 @@ class ReadableLog:
     def name(self) -> str:
         """`<topic>-<partition>`."""
         return self.directory.name
-
-    @property
-    def log_start_offset(self) -> int:
-        """The lowest offset that may be read."""
-        return self._base_offsets[0]
 
     @property
     def log_end_offset(self) -> int:
@@ -84,8 +80,14 @@ class ReadableLog:
         return self.active_segment.base_offset
 
     def base_offset_of(self, offset: int) -> int:
-        """The base offset of the segment of `offset`; the log start if it is below."""
+        """The base offset of the segment of `offset`; of the first one if it is below."""
         return self._segments.segment_of(offset).base_offset
+
+    @property
+    def first_base_offset(self) -> int:
+        """The base offset of the first segment, which may have deleted records up to the log
+        start."""
+        return self._base_offsets[0]
 
     # Reading
 
@@ -101,10 +103,10 @@ class ReadableLog:
         # Most fetches end here, without a look at an index.
         if offset == log_end_offset:
             return LogSlice(offset, active.base_offset, active.file, active.size, 0)
-        if not self._base_offsets[0] <= offset < log_end_offset:
+        if not self.log_start_offset <= offset < log_end_offset:
             raise OffsetOutOfRange(
                 f"Request for offset {offset} but we only have log segments in the range "
-                f"{self._base_offsets[0]} to {log_end_offset}."
+                f"{self.log_start_offset} to {log_end_offset}."
             )
         if max_bytes < 0:
             raise UnknownError(f"Invalid max size for log read ({max_bytes})")
@@ -144,7 +146,8 @@ class ReadableLog:
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
         """See offset_lookup.offsets_before."""
         now_ms = self._clock.time_ms()
-        return offsets_before(self._segments, self.log_end_offset, now_ms, time_ms, max_offsets)
+        start, end = self.log_start_offset, self.log_end_offset
+        return offsets_before(self._segments, start, end, now_ms, time_ms, max_offsets)
 
     def offset_at_time(
         self,
@@ -158,4 +161,4 @@ class ReadableLog:
                 f"Cannot search offsets based on timestamp because message format version for "
                 f"partition {self.topic_partition} is {self._config.message_format_version}"
             )
-        return offset_at_time(self._segments, time_ms, run)
+        return offset_at_time(self._segments, self.log_start_offset, time_ms, run)

@@ -109,17 +109,17 @@ class RecordState:
                 self.note(data, [batch], now_ms, segments.segment_of(batch.base_offset))
         self.take_snapshot(log_end_offset, bases[0])
 
-    def _load_newest(self, log_start_offset: int, now_ms: int) -> int:
+    def _load_newest(self, first_base_offset: int, now_ms: int) -> int:
         """Load the newest snapshot that can be read; returns its offset."""
         while self._snapshots:
             path = snapshot_file(self._directory, self._snapshots[-1])
             try:
                 self.producers = decode_producers(read_file(self._disk, path), now_ms)
-                return max(self._snapshots[-1], log_start_offset)
+                return max(self._snapshots[-1], first_base_offset)
             except CorruptLog as error:
                 logger.warning("%s is deleted: %s", path, error)
                 self._remove_snapshots(len(self._snapshots) - 1, None)
-        return log_start_offset
+        return first_base_offset
 
     def _stored_from(
         self, offset: int, log_end_offset: int, read: Read
@@ -192,11 +192,11 @@ class RecordState:
 
     # Changes of the log
 
-    def take_snapshot(self, offset: int, log_start_offset: int) -> None:
+    def take_snapshot(self, offset: int, first_base_offset: int) -> None:
         """The log ends at `offset`, above which no snapshot is."""
         if not self._is_kept:
             return
-        newest = self._snapshots[-1] if self._snapshots else log_start_offset
+        newest = self._snapshots[-1] if self._snapshots else first_base_offset
         if offset <= newest:
             return
         path = snapshot_file(self._directory, offset)
@@ -225,10 +225,10 @@ class RecordState:
             self.epochs = LeaderEpochs()
             self._write_epochs()
 
-    def log_start_rose(self, offset: int) -> None:
-        """Messages below `offset` were deleted."""
+    def log_start_rose(self, offset: int, first_base_offset: int) -> None:
+        """Messages below `offset` were deleted; those of the first segment are still there."""
         self.producers.log_start_rose(offset)
-        self._drop_snapshots_before(offset)
+        self._drop_snapshots_before(first_base_offset)
         if self.epochs.raise_start(offset):
             self._write_epochs()
 

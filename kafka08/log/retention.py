@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from kafka08.config import LONG_MAX
 from kafka08.log.config import LogConfig
+from kafka08.structs import TopicPartition
 
 
 class SegmentFacts(NamedTuple):
@@ -36,6 +38,13 @@ class RetentionPolicy(Protocol):
 
 
 PolicyFor = Callable[[LogConfig], RetentionPolicy]
+Committed = Callable[[TopicPartition], int]
+"""The offset below which a partition will never be truncated: its high watermark."""
+
+
+def everything(_topic_partition: TopicPartition) -> int:
+    """Used where there are no other replicas, or where they are unknown."""
+    return LONG_MAX
 
 
 @dataclass(frozen=True, slots=True)

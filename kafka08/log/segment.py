@@ -307,14 +307,15 @@ class LogSegment(kernel.SegmentTail):
             return batch_at(self.read_bytes(position, HEAD_BYTES_MAX))
         return None
 
-    def time_search(self, target_ms: int) -> TimeSearch | None:
+    def time_search(self, target_ms: int, from_offset: int = 0) -> TimeSearch | None:
         """The search for a message with a timestamp of `target_ms` or later, from the time index's
-        entry on; None if all are earlier."""
+        entry and `from_offset` on; None if all are earlier."""
         if self.time_index is None or self.largest.timestamp_ms < target_ms:
             return None
-        position = self.index.lookup(self.time_index.lookup(target_ms).offset).position
+        first = max(from_offset, self.time_index.lookup(target_ms).offset)
+        position = self.index.lookup(first).position
         return TimeSearch(
-            self.base_offset, self.file, self.log_path, position, self.size, target_ms
+            self.base_offset, self.file, self.log_path, position, self.size, target_ms, from_offset
         )
 
     def index_problem(self, *, clean_shutdown: bool) -> str | None:

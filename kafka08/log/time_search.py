@@ -35,6 +35,7 @@ class TimeSearch(NamedTuple):
     the first `size` bytes of its message file.
 
     base_offset   of the segment
+    from_offset   messages below are not found: they were deleted
     """
 
     base_offset: int
@@ -43,6 +44,7 @@ class TimeSearch(NamedTuple):
     position: int
     size: int
     target_ms: int
+    from_offset: int = 0
 
     def run(
         self,
@@ -57,7 +59,7 @@ class TimeSearch(NamedTuple):
         more than a `max_unpacked_bytes` below the default, from which on it is CorruptLog, as
         invalid messages are. StorageError.
         """
-        _, file, path, position, size, target_ms = self
+        _, file, path, position, size, target_ms, from_offset = self
         end = min(size, position + max_bytes)
         unpack = Unpacker(compression.decompress, max_unpacked_bytes)
         while (found := find_entry(file, path, position, end, target_ms)) is not None:
@@ -69,7 +71,7 @@ class TimeSearch(NamedTuple):
                 break
             entry = _read(file, path, position, min(entry_bytes, size - position))
             try:
-                message = kernel.find_timestamp(entry, target_ms, unpack)
+                message = kernel.find_timestamp(entry, target_ms, unpack, from_offset)
             except ValueError as error:
                 is_limited = max_unpacked_bytes < MAX_STORED_UNPACKED_BYTES
                 if is_limited and isinstance(error.__cause__, compression.UnpacksToMore):

@@ -19,6 +19,7 @@ from kafka08.protocol.types import (
     Response,
     String,
 )
+from kafka08.structs import LeaderAndIsr
 
 
 @dataclass(slots=True)
@@ -33,6 +34,12 @@ class PartitionStateInfo:
     isr: list[Int32]
     zk_version: Int32
     replicas: list[Int32]
+
+    @property
+    def leader_and_isr(self) -> LeaderAndIsr:
+        """The state without the replicas."""
+        epoch = self.controller_epoch
+        return LeaderAndIsr(self.leader, self.leader_epoch, tuple(self.isr), self.zk_version, epoch)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ Made from the rows of all APIs. The real brokers check versions differently:
             unsupported request, and keeps the connection
     0.10.2  checks every version except those of ControlledShutdown and ApiVersions. Closes the
             connection after an unsupported request; ApiVersions responds with error 35
-    0.11.0  as 0.10.2. Incomplete: does not serve the versions of NOT_YET
+    0.11.0  as 0.10.2
 
 Source: kafka.network.RequestChannel, kafka.api.RequestKeys 0.8.2.2 and 0.9.0.1, and RequestChannel
 0.10.2.2 and 0.11.0.2.
@@ -37,14 +37,6 @@ KEYS_UNCHECKED: Final = ByLevel(
     }
 )
 """Keys whose unsupported versions are read as the nearest supported one."""
-NOT_YET: Final[ByLevel[frozenset[tuple[int, int]]]] = ByLevel(
-    {
-        Level.V0_8_2: frozenset(),
-        Level.V0_11_0: frozenset({(21, 0)}),
-    }
-)
-"""(key, version) pairs of a level that no handler serves yet: they are neither served nor listed. A
-broker names them when it starts."""
 
 
 class UnknownApi(ProtocolError):
@@ -56,7 +48,7 @@ class UnservedVersion(ProtocolError):
 
 
 class Served:
-    """The APIs of one level: the rows of `apis` that exist there, except those of `not_yet`.
+    """The APIs of one level: the rows of `apis` that exist there.
 
     rows                     (key, version) → row
     names                    key → name of the API
@@ -65,18 +57,13 @@ class Served:
                              response
     """
 
-    def __init__(
-        self,
-        level: Level,
-        apis: Collection[Api] = APIS,
-        not_yet: Collection[tuple[int, int]] = frozenset(),
-    ) -> None:
+    def __init__(self, level: Level, apis: Collection[Api] = APIS) -> None:
         self.level = level
         self.rows: Final[Mapping[tuple[int, int], ApiVersion]] = {
             (api.key, row.version): row
             for api in apis
             for row in api.versions
-            if row.exists_at(level) and (api.key, row.version) not in not_yet
+            if row.exists_at(level)
         }
         served = {key for key, _ in self.rows}
         self.names: Final[Mapping[int, str]] = {
@@ -129,21 +116,7 @@ def _zero_or_one(version: int) -> int:
     return 0 if version == 0 else 1
 
 
-SERVED: Final[Mapping[Level, Served]] = {
-    level: Served(level, not_yet=NOT_YET[level]) for level in Level
-}
-
-
-def missing_at(level: Level) -> str:
-    """The versions of NOT_YET, as `Produce 3, Fetch 4 to 5, …`; empty if the level is complete."""
-    missing: dict[int, list[int]] = {}
-    for key, version in sorted(NOT_YET[level]):
-        missing.setdefault(key, []).append(version)
-    names = {api.key: api.name for api in APIS if any(row.exists_at(level) for row in api.versions)}
-    return ", ".join(
-        f"{names[key]} {' to '.join(map(str, sorted({versions[0], versions[-1]})))}"
-        for key, versions in missing.items()
-    )
+SERVED: Final[Mapping[Level, Served]] = {level: Served(level) for level in Level}
 
 
 def api_versions(served: Served, version: int) -> ApiVersionsResponse:

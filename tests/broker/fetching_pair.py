@@ -78,6 +78,7 @@ class Pair:
             leader=LEADER,
             fetcher_id=0,
             checkpoint=self.follower.replica_manager.checkpoint_high_watermarks,
+            checkpoint_starts=self.follower.log_starts.write,
         )
         self.fetcher.add(self.copies)
         self.while_fetching: Callable[[], object] = lambda: None

@@ -16,6 +16,8 @@ from kafka08.broker.groups.group_coordinator import GroupCoordinator
 from kafka08.broker.groups.offset_manager import OffsetManager
 from kafka08.broker.process.log_background import LogBackground
 from kafka08.broker.replica.partition import Partition
+from kafka08.broker.replication.log_start_checkpoints import LogStartCheckpoints
+from kafka08.broker.replication.record_deletions import RecordDeletions
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.replication.unconfirmed_leaderships import UnconfirmedLeaderships
 from kafka08.broker.requests.context import BrokerContext
@@ -304,6 +306,7 @@ class World:
             followers=self.followed,
         )
         self.replica_manager.load_high_watermarks()
+        self.log_starts = LogStartCheckpoints(cast("Any", self.runtime), self.log_manager)
         successors = UnconfirmedLeaderships(self.runtime, store, self.cache, self.replica_manager)
         successors.session_begins()
         appender = self.appender = Appender(self.replica_manager, self.runtime)
@@ -358,6 +361,9 @@ class World:
             topic_waits,
             DeletedTopics(self.runtime, store, self.cache, group_coordinator, topic_waits),
             successors,
+            RecordDeletions(
+                cast("Any", self.runtime), self.replica_manager, self.cache, self.log_starts.write
+            ),
             cluster_id="pC_UvGuMS9yjg9-rNYsVvQ",
         )
         self.handle = Dispatcher(

@@ -83,6 +83,7 @@ CHANGING = {
     "topic create",
     "topic alter",
     "topic delete",
+    "topic delete-records",
     "partition elect",
     "transaction abort",
     "group delete",

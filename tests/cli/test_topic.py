@@ -154,3 +154,11 @@ def test_results_that_cannot_be_written_are_a_failure(kafka08: Commands) -> None
     """If stdout is full, the error is one sentence, and the exit code is 1."""
     full = kafka08.shell("kafka08 topic list --json > /dev/full")
     assert (1, "Error: No space left on device\n") == (full.code, full.err)
+
+
+def test_records_are_deleted(kafka08: Commands, inspect: Inspector) -> None:
+    """By a dry run none are. What the brokers refuse stays, and the exit code is 1."""
+    topic = inspect.create_topic("shorter", 2)
+    refused = kafka08("topic", "delete-records", topic, "--before", 1, code=1)
+    assert "older than 0.11" in refused.err
+    assert 2 == kafka08("topic", "delete-records", topic, "--before", "none", code=2).code

@@ -23,22 +23,12 @@ from tests.interop.differences.talk import Talk
 
 MODULES = (of_wire, of_data, of_offsets, of_groups, of_topics, of_0_11, of_transactions)
 
-OF_UNSERVED_VERSIONS = {
-    "key 18 version 0, no client",
-    "key 18 version 0, headers",
-    "ApiVersions 0 with a body",
-    "ApiVersions 1 with a body",
-    "keys that do not exist",
-    "versions that are not served",
-}
-"""Sequences that ask at 0.11.0 for the list of APIs, or for one of served.NOT_YET."""
-
 
 def departs(sequence: Sequence[Talk], level: Level) -> bool:
     """Whether ours differs on purpose; what does at 0.10.2 does at 0.11.0, too."""
     if level is not Level.V0_11_0:
         return level in sequence.departs
-    return Level.V0_10_2 in sequence.departs or sequence.name in OF_UNSERVED_VERSIONS
+    return Level.V0_10_2 in sequence.departs
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,11 @@ from kafka08.log.dump import LogDump
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import CODECS
+from kafka08.protocol.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.record_batches import compress
@@ -179,3 +184,76 @@ def test_a_jvm_broker_and_ours_follow_each_other(tmp_path: Path) -> None:
         ]
         assert epochs[0] == epochs[1]
         assert [(b"%d" % n, START_MS + n) for n in range(end)] == read_all(ours, end)
+
+
+def delete_before(seat: Seat, offset: int) -> tuple[int, int]:
+    """The code and the lowest log start of all replicas."""
+    topics = [DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, offset)])]
+    response = ask(seat, DeleteRecordsRequest(topics, 20_000))
+    return response.error_code, response.low_watermark
+
+
+def codes(seat: Seat, *offsets: int) -> list[int]:
+    """Of fetches; none while it does not listen."""
+    try:
+        return [fetch(seat, offset).error_code for offset in offsets]
+    except ConnectionFailed:
+        return []
+
+
+@pytest.mark.parametrize("jvm_first", [True, False], ids=["jvm", "ours"])
+def test_deleted_records_stay_deleted_when_a_directory_changes_hands(
+    tmp_path: Path, jvm_first: bool
+) -> None:
+    """The JVM and our broker read each other's log starts after a clean stop; ours has its own
+    after a kill, too. Both delete further."""
+    release = Release(POM_0_11, "0.11.0", KEYS)
+    with mixed_cluster(tmp_path, 1, release) as cluster:
+        (seat,) = cluster.seats
+        starts = [seat.start_jvm, seat.start_ours]
+        if not jvm_first:
+            starts.reverse()
+        starts[0]()
+        cluster.admin.create_topic(TOPIC)
+        until(lambda: leads(seat), "the leader")
+        end = start = 0
+        for turn in range(1, 5):
+            for _ in range(8):
+                assert (0, end) == produce(seat, end)
+                end += SIZE
+            start += 33
+            assert (0, start) == delete_before(seat, start)
+            is_ours = starts[(turn - 1) % 2] == seat.start_ours
+            if is_ours and turn > 2:
+                seat.kill()
+                seat.start_ours()
+                until(lambda: [1, 0] == codes(seat, start - 1, start), "the start")  # noqa: B023
+            seat.stop()
+            file = seat.logs / "log-start-offset-checkpoint"
+            assert file.read_text() == f"0\n1\n{TOPIC} 0 {start}\n"
+            starts[turn % 2]()
+            until(lambda: [1, 0] == codes(seat, start - 1, start), "the start")  # noqa: B023
+
+
+def test_records_are_deleted_on_both_replicas(tmp_path: Path) -> None:
+    """A JVM follows ours, and ours a JVM: the leader answers once the follower has the new start,
+    which still holds when the follower leads."""
+    release = Release(POM_0_11, "0.11.0", KEYS | {"default.replication.factor": "2"})
+    with mixed_cluster(tmp_path, 2, release) as cluster:
+        jvm, ours = cluster.seats
+        jvm.start_jvm()
+        ours.start_ours()
+        cluster.admin.create_topic(TOPIC, assignment={0: [1, 2]})
+        cluster.await_isr(TOPIC, 1, 2)
+        end = start = 0
+        for leader, follower, restart in ((jvm, ours, jvm.start_jvm), (ours, jvm, ours.start_ours)):
+            until(lambda: [0] == codes(leader, start), "the leader")  # noqa: B023
+            for _ in range(20):
+                assert (0, end) == produce(leader, end)
+                end += SIZE
+            start += 42
+            assert (0, start) == delete_before(leader, start)
+            leader.kill()
+            until(lambda: [1, 0] == codes(follower, start - 1, start), "its turn")  # noqa: B023
+            restart()
+            cluster.await_isr(TOPIC, 1, 2)

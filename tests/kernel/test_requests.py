@@ -127,12 +127,14 @@ def test_a_fetch_request_is_handled_as_by_the_codec(
     if not named:
         assert read is None
         return
-    replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits = read
+    replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits, log_starts = read
     assert (replica_id, max_wait_ms) == (request.replica_id, request.max_wait_ms)
     assert (min_bytes, max_bytes) == (request.min_bytes, request.max_bytes)
     assert found == [f"{topic}-{p.partition}" for topic, p in named]
     assert (offsets, limits) == ([p.offset for _, p in named], [p.max_bytes for _, p in named])
     count = len(named)
+    has_starts = replica_id >= 0 and request.version >= 5
+    assert log_starts == ([p.log_start_offset for _, p in named] if has_starts else None)
     marks = data.draw(st.lists(int64, min_size=count, max_size=count))
     sets = data.draw(st.lists(st.binary(max_size=9), min_size=count, max_size=count))
     starts = data.draw(st.lists(int64, min_size=count, max_size=count))
@@ -234,23 +236,26 @@ def test_a_fetch_response_is_read_as_by_the_codec(
     codes = data.draw(st.lists(st.integers(-1, 20), min_size=count, max_size=count))
     marks = data.draw(st.lists(int64, min_size=count, max_size=count))
     sets = data.draw(st.lists(st.binary(max_size=9), min_size=count, max_size=count))
-    results = iter(zip(codes, marks, sets, strict=True))
+    starts = data.draw(st.lists(int64, min_size=count, max_size=count))
+    results = iter(zip(codes, marks, sets, starts, strict=True))
+
+    def partition_of(number: int) -> FetchPartitionResponse:
+        code, mark, sets_of, start = next(results)
+        gone = data.draw(aborted)
+        return FetchPartitionResponse(
+            number, code, mark, sets_of, aborted=gone, log_start_offset=start
+        )
+
     response = FetchResponse(
         [
-            FetchTopicResponse(
-                t.topic,
-                [
-                    FetchPartitionResponse(p.partition, *next(results), aborted=data.draw(aborted))
-                    for p in t.partitions
-                ],
-            )
+            FetchTopicResponse(t.topic, [partition_of(p.partition) for p in t.partitions])
             for t in request.topics
         ]
     )
     written = body(encode_response(response, 1, version))
     found = [f"{topic}-{number}" for topic, number in named]
     read = kernel.read_fetched(written, version, KNOWN)
-    assert read == (found, codes, marks, sets)
+    assert read == (found, codes, marks, starts if version >= 5 else [-1] * count, sets)
     cut = written[: data.draw(st.integers(0, len(written) - 1))]
     assert kernel.read_fetched(cut, version, KNOWN) is None
-    assert kernel.read_fetched(written, version, {}) in (None, ([], [], [], []))
+    assert kernel.read_fetched(written, version, {}) in (None, ([], [], [], [], []))

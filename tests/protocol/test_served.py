@@ -20,14 +20,12 @@ from kafka08.protocol.codec import (
 )
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.served import (
-    NOT_YET,
     SERVED,
     Served,
     UnknownApi,
     UnservedVersion,
     api_versions,
     listed_ranges,
-    missing_at,
 )
 from kafka08.protocol.types import Int16, Request, Response
 
@@ -40,8 +38,6 @@ def recorded(file: str) -> dict[str, dict[str, Any]]:
 
 ADMIN = recorded("0.10-api-admin.json")
 ADMIN_0_11 = recorded("0.11-api-admin.json")
-OF_0_11 = Served(Level.V0_11_0)
-"""Complete, with what no handler serves yet."""
 ZERO_ALONE = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12}
 
 
@@ -75,24 +71,11 @@ def test_api_versions_of_0_11_is_the_captured_response(name: str) -> None:
     """All rows together are the list of 0.11.0.3. An unknown version has error 35 in the layout of
     version 0, without the throttle time."""
     request = bytes.fromhex(ADMIN_0_11[name]["request_hex"])[SIZE.size :]
-    header, body = decode_request(request, OF_0_11)
-    response = api_versions(OF_0_11, header.version)
+    served = SERVED[Level.V0_11_0]
+    header, body = decode_request(request, served)
+    response = api_versions(served, header.version)
     frame = encode_response(response, header.correlation_id, body.version)
     assert ADMIN_0_11[name]["response_hex"] == frame.hex()
-
-
-def test_what_no_handler_serves_is_not_listed() -> None:
-    """A version of NOT_YET is refused, and no listed range contains it. Its API is named for the
-    log."""
-    served = SERVED[Level.V0_11_0]
-    ranges = {one.key: (one.min_version, one.max_version) for one in listed_ranges(served)}
-    for key, version in NOT_YET[Level.V0_11_0]:
-        low, high = ranges.get(key, (0, -1))
-        assert not low <= version <= high
-        with pytest.raises((UnknownApi, UnservedVersion)):
-            served.row(key, version)
-        assert OF_0_11.names[key] in missing_at(Level.V0_11_0)
-    assert missing_at(Level.V0_10_2) == ""
 
 
 @dataclass(slots=True)

@@ -11,12 +11,10 @@ from typing import Final
 
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.settings.config import BrokerConfig
-from kafka08.errors import UnknownTopicOrPartition
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.throttle import Throttle
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.runtime.uncaught import uncaught
-from kafka08.structs import TopicPartition
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 
@@ -36,7 +34,7 @@ class CleanerWorkers:
         self.cleaner = LogCleaner(
             replica_manager.log_manager,
             config.cleaner_config(),
-            committed=self._high_watermark,
+            committed=replica_manager.committed,
             clock=runtime,
             throttle=Throttle(config.log_cleaner_io_max_bytes_per_second, runtime),
             native=runtime.run_native,
@@ -57,13 +55,6 @@ class CleanerWorkers:
         for task in self._tasks:
             task.kill()
         self._tasks.clear()
-
-    def _high_watermark(self, topic_partition: TopicPartition) -> int:
-        """0 before the first LeaderAndIsr for the partition."""
-        try:
-            return self._replica_manager.partition(topic_partition).high_watermark
-        except UnknownTopicOrPartition:
-            return 0
 
     def _work(self) -> None:
         while True:

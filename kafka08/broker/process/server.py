@@ -41,6 +41,8 @@ from kafka08.broker.process.log_background import LogBackground
 from kafka08.broker.process.log_cleaner import CleanerWorkers
 from kafka08.broker.process.missed_restart import MissedRestart
 from kafka08.broker.replication.isr_change_notifications import CHECK_MS as ISR_CHANGES_CHECK_MS
+from kafka08.broker.replication.log_start_checkpoints import LogStartCheckpoints
+from kafka08.broker.replication.record_deletions import RecordDeletions
 from kafka08.broker.replication.refused_states import RETRY_MS as REFUSED_RETRY_MS
 from kafka08.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replication.replica_manager import ReplicaManager
@@ -67,7 +69,7 @@ from kafka08.metrics import Family, Pauses
 from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server import SocketServer
 from kafka08.network.server_connection import RequestHandler
-from kafka08.protocol.served import SERVED, missing_at
+from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
 from kafka08.runtime.cluster_id import new_cluster_id
 from kafka08.runtime.listen_errors import listen_error_text
@@ -140,13 +142,6 @@ class KafkaServer:
     def startup(self) -> None:
         """Start. Switches. After an error it stops the started parts and raises: ConfigError,
         StorageError, CorruptLog, ZooKeeperError (BrokerIdTaken), OSError."""
-        if missing := missing_at(self.config.level):
-            logger.warning(
-                "%sapi.level %s is incomplete. Logs are in the format of 0.10.2. Not served: %s",
-                self._ident,
-                self.config.level,
-                missing,
-            )
         self._log("starting")
         try:
             self._start()
@@ -233,7 +228,10 @@ class KafkaServer:
         def checkpoint() -> None:
             replica_manager.checkpoint_high_watermarks()
 
-        self._fetchers = ReplicaFetcherManager(config, runtime, log_manager, store, checkpoint)
+        log_starts = LogStartCheckpoints(runtime, log_manager)
+        self._fetchers = ReplicaFetcherManager(
+            config, runtime, log_manager, store, checkpoint, log_starts.write
+        )
         replica_manager = self._replica_manager = ReplicaManager(
             config,
             runtime,
@@ -302,6 +300,7 @@ class KafkaServer:
             topic_waits,
             DeletedTopics(runtime, store, metadata_cache, self._group_coordinator, topic_waits),
             self._unconfirmed_leaderships,
+            RecordDeletions(runtime, replica_manager, metadata_cache, log_starts.write),
             cluster_id=self._cluster_id,
         )
 
@@ -482,11 +481,20 @@ class KafkaServer:
         self._every(REFUSED_RETRY_MS, replica_manager.retry_refused, "refused-states")
         self._every(
             config.log_retention_check_interval_ms,
-            log_manager.retain,
+            # Below 0.11 it goes on above the HW.
+            partial(log_manager.retain, replica_manager.committed)
+            if config.level >= Level.V0_11_0
+            else log_manager.retain,
             "kafka-log-retention",
             delay=INITIAL_TASK_DELAY_S,
         )
         if config.level >= Level.V0_11_0:
+            self._every(
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                context.record_deletions.checkpoint,
+                "kafka-log-start-offset-checkpoint",
+                delay=INITIAL_TASK_DELAY_S,
+            )
             self._every(
                 PRODUCERS_CHECK_MS,
                 partial(log_manager.expire_producers, config.transactional_id_expiration_ms),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from kafka08.broker.purgatory.purgatory import KeyedPurgatory, Purgatory, SmallPurgatory
+from kafka08.broker.replica.partition import Partition
 from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.timer import Timer
 from kafka08.structs import TopicPartition
@@ -27,6 +28,7 @@ class Purgatories:
     follower_fetches   of followers: an append completes them, at the end of its turn
     produces           with acks -1: a move of the HW completes them
     counted_produces   with acks above 1: a follower's fetch completes them
+    deletions          of records: followers' fetches with a new log start complete them
     """
 
     def __init__(self, runtime: BrokerRuntime, timer: Timer) -> None:
@@ -34,6 +36,7 @@ class Purgatories:
         self.follower_fetches: Purgatory = SmallPurgatory(timer)
         self.produces: Purgatory = KeyedPurgatory(timer)
         self.counted_produces: Purgatory = KeyedPurgatory(timer)
+        self.deletions: Purgatory = KeyedPurgatory(timer)
         self._runtime = runtime
         self._grown: dict[TopicPartition, None] = {}
         """Partitions that changed in this turn, for `_complete_follower_fetches`."""
@@ -56,6 +59,7 @@ class Purgatories:
         self.wake_fetches(topic_partitions)
         self.produces.check_and_complete_all(topic_partitions)
         self.counted_produces.check_and_complete_all(topic_partitions)
+        self.deletions.check_and_complete_all(topic_partitions)
 
     def wake_fetches(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Complete the fetches that are satisfied after an append, which alone completes no delayed
@@ -64,6 +68,12 @@ class Purgatories:
             self.wake_followers(topic_partitions)
         if self.fetches.count:
             self.fetches.check_and_complete_all(topic_partitions)
+
+    def wake_deletions(self, partitions: Iterable[Partition]) -> None:
+        """Complete the deletions that are satisfied after a fetch of a follower of these, or after
+        a change of the live brokers."""
+        if self.deletions.count:
+            self.deletions.check_and_complete_all(one.topic_partition for one in partitions)
 
     def wake_followers(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Complete the fetches of followers that are satisfied, at the end of this turn."""

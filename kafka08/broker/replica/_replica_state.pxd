@@ -9,7 +9,7 @@ from kafka08.kernel._native cimport SegmentTail as Tail
 cdef class FollowerReplica:
     cdef public int32_t broker_id
     cdef public double last_fetch, last_caught_up
-    cdef public int64_t log_end_offset, leader_log_end
+    cdef public int64_t log_end_offset, log_start_offset, leader_log_end
 
 
 cdef class LeaderState:
@@ -38,7 +38,7 @@ cdef class FollowerState:
     cdef public LeaderState partition
     cdef public object unsettled
     cdef public bint is_followed
-    cdef public int64_t max_bytes, expected_bytes, lag, frame_position
+    cdef public int64_t max_bytes, expected_bytes, lag, leader_start, frame_position
 
     @cython.locals(partition=LeaderState)
     cpdef bint accepts(self, int code, int64_t max_bytes) except -1
@@ -61,7 +61,9 @@ cpdef dict unacknowledged(list partitions)
 )
 cpdef tuple partitions_to_read(list partitions, list offsets, list limits, bint is_follower)
 @cython.locals(partition=LeaderState, follower=FollowerReplica)
-cpdef tuple record_fetches(list partitions, list offsets, int32_t broker_id, double now)
+cpdef tuple record_fetches(
+    list partitions, list offsets, int32_t broker_id, double now, list log_starts=*
+)
 @cython.locals(partition=LeaderState, tail=Tail)
 cpdef bint has_news(list partitions, list offsets) except -1
 @cython.locals(partition=LeaderState)
@@ -74,8 +76,8 @@ cpdef log_starts_for(payload, list partitions)
 @cython.locals(partition=LeaderState)
 cpdef count_fetches(list partitions, list sizes)
 @cython.locals(
-    item=FollowerState, found=list, codes=list, high_watermarks=list, sets=list,
-    taken=list, log_end_offset=int64_t,
+    item=FollowerState, found=list, codes=list, high_watermarks=list, log_starts=list, sets=list,
+    taken=list, log_end_offset=int64_t, log_start=int64_t,
 )
 cpdef append_fetched(
     payload, int version, dict followed, int64_t max_bytes, int64_t now_ms, bytearray frame=*

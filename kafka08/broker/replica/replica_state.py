@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka08 import kernel
 from kafka08.protocol.codec import VERSION_LOW_BYTE
-from kafka08.protocol.fetch import LOG_START_VERSION
+from kafka08.protocol.fetch import LOG_START_VERSION, NO_LOG_START_OFFSET
 
 if TYPE_CHECKING:
     from kafka08.kernel import SegmentTail
@@ -40,17 +40,27 @@ class FollowerReplica:
     log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
                      UNKNOWN_LOG_END <= log_end_offset; falls if the follower truncates, or
                      compares its log again
+    log_start_offset of that fetch: where its log starts; -1 at first, and with a protocol of before
+                     0.11
     last_caught_up   monotonic time at which it last had everything that this broker had; at first,
                      that of last_fetch. last_caught_up <= last_fetch
     leader_log_end   this broker's LEO at that fetch
     """
 
-    __slots__ = ("broker_id", "last_caught_up", "last_fetch", "leader_log_end", "log_end_offset")
+    __slots__ = (
+        "broker_id",
+        "last_caught_up",
+        "last_fetch",
+        "leader_log_end",
+        "log_end_offset",
+        "log_start_offset",
+    )
 
     def __init__(self, broker_id: int, now: float) -> None:
         self.broker_id = broker_id
         self.last_fetch = self.last_caught_up = now
         self.log_end_offset = self.leader_log_end = UNKNOWN_LOG_END
+        self.log_start_offset = NO_LOG_START_OFFSET
 
 
 class LeaderState:
@@ -199,6 +209,7 @@ class FollowerState:
     max_bytes        fetch size
     expected_bytes   of the next response: as many as the last one had
     lag              messages below the leader's HW that were still missing after its last response
+    leader_start     the leader's log start offset that is known here; -1 at first
     frame_position   of its fetch offset in the frame of the request
     """
 
@@ -207,6 +218,7 @@ class FollowerState:
         "frame_position",
         "is_followed",
         "lag",
+        "leader_start",
         "max_bytes",
         "partition",
         "unsettled",
@@ -219,6 +231,7 @@ class FollowerState:
         max_bytes: int
         expected_bytes: int
         lag: int
+        leader_start: int
         frame_position: int
 
     def accepts(self, code: int, max_bytes: int) -> bool:
@@ -339,10 +352,16 @@ def partitions_to_read(
         tail = partition._tail()
         end_offset = tail.end_offset if is_follower else partition.high_watermark
         high_watermarks.append(partition.high_watermark)
-        if limit < 0 or not tail.base_offset <= offset <= tail.end_offset:
-            positions.append(NOT_AT_THE_END)
+        if limit >= 0 and offset == tail.end_offset:
+            positions.append(tail.size)
+        elif (
+            limit >= 0
+            and tail.base_offset <= offset < tail.end_offset
+            and (offset >= partition.log.log_start_offset)
+        ):
+            positions.append(-1)
         else:
-            positions.append(tail.size if offset == tail.end_offset else -1)
+            positions.append(NOT_AT_THE_END)
         if (
             offset != end_offset
             or limit < 0
@@ -353,17 +372,26 @@ def partitions_to_read(
 
 
 def record_fetches(
-    partitions: list[L], offsets: list[int], broker_id: int, now: float
+    partitions: list[L],
+    offsets: list[int],
+    broker_id: int,
+    now: float,
+    log_starts: list[int] | None = None,
 ) -> tuple[list[Any], list[Any], list[L]]:
-    """Record the fetch of a follower of all these partitions. Returns the names of those at which
-    its offset is new, the names of those whose HW rose, and those whose ISR it is not in."""
+    """Record the fetch of a follower of all these partitions, whose logs start at `log_starts`
+    there. Returns the names of those at which its offset is new, the names of those whose HW rose,
+    and those whose ISR it is not in."""
     if len(partitions) != len(offsets):
         raise ValueError("as many offsets as partitions")
+    if log_starts is not None and len(log_starts) != len(offsets):
+        raise ValueError("as many log starts as partitions")
     moved: list[Any] = []
     raised: list[Any] = []
     outside: list[L] = []
     for number, partition in enumerate(partitions):
         follower = partition.followers[broker_id]
+        if log_starts is not None:
+            follower.log_start_offset = log_starts[number]
         if follower.log_end_offset != offsets[number]:
             moved.append(partition.topic_partition)
         if partition.record_follower_fetch(broker_id, offsets[number], now):
@@ -448,12 +476,14 @@ def append_fetched(
     max_bytes: int,
     now_ms: int,
     frame: bytearray | None = None,
-) -> tuple[list[tuple[F, int, int, Buffer]], list[F]] | None:
+) -> tuple[list[tuple[F, int, int, int, Buffer]], list[F], list[tuple[F, int]]] | None:
     """Append what a Fetch response has to the ends of the logs of `followed` (topic's name →
     partition's number → it), and adopt the leader's HWs, up to the log ends:
 
-    the partitions that were left, with their error codes, the leader's HWs, and their sets
+    the partitions that were left, with their error codes, the leader's HWs and log start offsets,
+    and their sets
     those to which something was appended, whose new fetch offsets are put into `frame`
+    those whose leader's log start offset is another one than is known here, with that
 
     None, with nothing appended, as for `kernel.read_fetched`.
 
@@ -464,23 +494,27 @@ def append_fetched(
     response = kernel.read_fetched(payload, version, followed)
     if response is None:
         return None
-    found, codes, high_watermarks, sets = response
+    found, codes, high_watermarks, log_starts, sets = response
     tails: list[SegmentTail | None] = []
     for number, item in enumerate(found):
         takes = item.accepts(codes[number], max_bytes)
         tails.append(item.partition._tail() if takes else None)
     taken = kernel.append_copies(tails, sets, now_ms)
-    left: list[tuple[F, int, int, Buffer]] = []
+    left: list[tuple[F, int, int, int, Buffer]] = []
     appended: list[F] = []
+    risen: list[tuple[F, int]] = []
     for number, item in enumerate(found):
         data = sets[number]
         if not taken[number]:
-            left.append((item, codes[number], high_watermarks[number], data))
+            left.append((item, codes[number], high_watermarks[number], log_starts[number], data))
             continue
         log_end_offset = item.note_response(high_watermarks[number], len(data))
+        log_start = log_starts[number]
+        if log_start != item.leader_start:
+            risen.append((item, log_start))
         if data:
             appended.append(item)
             if frame is not None:
                 OFFSET.pack_into(frame, item.frame_position, log_end_offset)
     index_last_sets([item.partition for item in appended])
-    return left, appended
+    return left, appended, risen

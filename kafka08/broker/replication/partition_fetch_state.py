@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka08.broker.replica.replica_state import FollowerState
 from kafka08.broker.replication.log_comparison import DivergenceSearch
+from kafka08.protocol.fetch import NO_LOG_START_OFFSET
 
 if TYPE_CHECKING:
     from kafka08.broker.replica.partition import Partition
@@ -27,6 +28,7 @@ class PartitionFetchState(FollowerState):
     search          the search for the offset from which on it differs, instead: from `unsettled` on
                     the present window is to be compared
     paused_until    monotonic time until which it is skipped, after an error
+    leader_start    the leader's log start offset that is known here; -1 at first
     lag             messages below the leader's HW that were still missing after its last response
     """
 
@@ -42,6 +44,7 @@ class PartitionFetchState(FollowerState):
         self.unsettle()
         self.paused_until = 0.0
         self.lag = 0
+        self.leader_start = NO_LOG_START_OFFSET
 
     def ask_for(self, max_bytes: int) -> None:
         """Set the fetch size; the next response may be as large."""

@@ -115,6 +115,7 @@ class ReplicaFetcher:
     log_manager  truncates logs and writes their recovery points
     store        ZooKeeper; read before a truncation alone
     checkpoint   writes the HWs of this broker's replicas. Switches
+    checkpoint_starts   writes where its logs start. Switches
     fetcher_id   from 0
     """
 
@@ -128,12 +129,14 @@ class ReplicaFetcher:
         leader: Broker,
         fetcher_id: int,
         checkpoint: Callable[[], object],
+        checkpoint_starts: Callable[[], object],
     ) -> None:
         self.name = f"ReplicaFetcherThread-{fetcher_id}-{leader.id}"
         self._config = config
         self._runtime = runtime
         self._leader = leader
         self._checkpoint = checkpoint
+        self._checkpoint_starts = checkpoint_starts
         self._truncation = FollowerTruncation(config, runtime, log_manager, store, leader)
         self._versions = inter_broker(config.protocol_version)
         self._is_limited = self._versions.fetch >= LIMITED_VERSION
@@ -155,6 +158,8 @@ class ReplicaFetcher:
         """Requests since `_put_last`."""
         self._early = 0
         """Responses in a row that had nothing, long before the leader's wait was over."""
+        self._starts_rose = False
+        """Whether a log starts higher than its checkpoint has."""
         self._sent_at = 0.0
         self._lacks_some = False
         """Whether partitions were added since the request in flight was sent."""
@@ -269,6 +274,7 @@ class ReplicaFetcher:
                 asked.ask_for(self._probe_bytes)
             self._back_off(error)
             return
+        self._write_starts()
         if self._early > EARLY_MAX:
             self._changed.wait(EARLY_PAUSE_S)
         if not responses:
@@ -291,6 +297,7 @@ class ReplicaFetcher:
             # The calls above switch: another leader may be followed by now.
             if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused, is_cut=tp in cut)
+        self._write_starts()
         if self._truncation.has_lowered:
             self._checkpoint()
             self._truncation.has_lowered = False
@@ -323,13 +330,17 @@ class ReplicaFetcher:
             responses = {tp: data for tp, data in found.items() if tp in wanted}
             appended: list[PartitionFetchState] = []
         else:
-            left, appended = taken
+            left, appended, risen = taken
             responses = {}
-            for followed, code, high_watermark, message_set in left:
+            for followed, code, high_watermark, start, message_set in left:
                 tp = followed.topic_partition
                 responses[tp] = FetchPartitionResponse(
-                    tp.partition, code, high_watermark, message_set
+                    tp.partition, code, high_watermark, message_set, log_start_offset=start
                 )
+            for followed, start in risen:
+                self._follow_start(followed, start)
+                # Also if it is not new here: the leader may wait to hear that.
+                self._put(frame, followed)
         is_empty = not appended and not any(
             one.error_code or one.message_set for one in responses.values()
         )
@@ -384,11 +395,25 @@ class ReplicaFetcher:
             self._framed = names, wait_ms
         else:
             for tp in self._moved:
-                followed = wanted[tp]
-                start = followed.log.log_start_offset
-                frame.put(followed, followed.position, followed.max_bytes, start)
+                self._put(frame, wanted[tp])
         self._moved = []
         return frame
+
+    def _put(self, frame: FetchFrame[PartitionFetchState], followed: PartitionFetchState) -> None:
+        start = followed.log.log_start_offset
+        frame.put(followed, followed.position, followed.max_bytes, start)
+
+    def _follow_start(self, followed: PartitionFetchState, start: int) -> None:
+        """Delete the records that the leader has deleted, once they are below the HW here too."""
+        if followed.is_followed and start <= followed.partition.high_watermark:
+            followed.leader_start = start
+            self._starts_rose |= followed.log.raise_log_start(start)
+
+    def _write_starts(self) -> None:
+        """Before the next request tells the leader of them. Switches."""
+        if self._starts_rose:
+            self._starts_rose = False
+            self._checkpoint_starts()
 
     def _connect(self) -> bool:
         """Connect before the request is built; False if that fails. Connecting switches, and a
@@ -515,6 +540,8 @@ class ReplicaFetcher:
         else:
             self._give_room(tp, followed, message_set)
         followed.lag = max(0, data.high_watermark - followed.log.log_end_offset)
+        if followed.unsettled is None and data.log_start_offset != followed.leader_start:
+            self._follow_start(followed, data.log_start_offset)
 
     def _give_room(
         self, tp: TopicPartition, followed: PartitionFetchState, message_set: Buffer

@@ -62,7 +62,8 @@ class Source(NamedTuple):
 
 
 class ReplicaFetcherManager:
-    """All fetchers of one broker; implements `Followers`. `checkpoint` as for a ReplicaFetcher."""
+    """All fetchers of one broker; implements `Followers`. `checkpoint` and `checkpoint_starts` as
+    for a ReplicaFetcher."""
 
     def __init__(
         self,
@@ -71,12 +72,14 @@ class ReplicaFetcherManager:
         log_manager: LogManager,
         store: ClusterStore,
         checkpoint: Callable[[], object],
+        checkpoint_starts: Callable[[], object],
     ) -> None:
         self._config = config
         self._runtime = runtime
         self._log_manager = log_manager
         self._store = store
         self._checkpoint = checkpoint
+        self._checkpoint_starts = checkpoint_starts
         self._fetchers: dict[Source, tuple[ReplicaFetcher, Greenlet]] = {}
         self._closing = False
 
@@ -164,6 +167,7 @@ class ReplicaFetcherManager:
                 leader=source.leader,
                 fetcher_id=source.fetcher_id,
                 checkpoint=self._checkpoint,
+                checkpoint_starts=self._checkpoint_starts,
             )
             self._fetchers[source] = fetcher, self._runtime.spawn(fetcher.run, name=fetcher.name)
         return self._fetchers[source][0]

@@ -185,22 +185,33 @@ class ReplicaManager:
             )
         return partition
 
+    def committed(self, topic_partition: TopicPartition) -> int:
+        """Its HW, below which it is never truncated; 0 before the first LeaderAndIsr for it."""
+        partition = self._partitions.get(topic_partition)
+        return 0 if partition is None else partition.high_watermark
+
     @property
     def isr_changes(self) -> tuple[int, int]:
         """The numbers of ISR shrinks and expansions that this broker has begun."""
         return self._isr_changes.shrinks, self._isr_changes.expansions
 
     def record_follower_fetches(
-        self, partitions: list[Partition], offsets: list[int], broker_id: int
+        self,
+        partitions: list[Partition],
+        offsets: list[int],
+        broker_id: int,
+        log_starts: list[int] | None = None,
     ) -> bool:
-        """Record a follower's fetch offsets: it has everything before them. It must be a replica of
-        all these partitions. All HWs are moved before any operation is completed. True if a
-        delayed produce was."""
-        now = self._runtime.monotonic()
-        moved, raised, outside = replica_state.record_fetches(partitions, offsets, broker_id, now)
+        """Record a follower's fetch offsets: it has everything before them, from `log_starts` on.
+        It must be a replica of all these partitions. All HWs are moved before any operation is
+        completed. True if a delayed produce was."""
+        moved, raised, outside = replica_state.record_fetches(
+            partitions, offsets, broker_id, self._runtime.monotonic(), log_starts
+        )
         for partition in outside:
             if partition.joins_isr(broker_id):
                 self._isr_changes.begin(partition, (*partition.isr, broker_id))
+        self.purgatories.wake_deletions(partitions)
         return self.purgatories.follower_fetched(moved, raised)
 
     def shrink_isrs(self) -> None:
@@ -435,7 +446,7 @@ class ReplicaManager:
         now = self._runtime.monotonic()
         for partition, state in states:
             try:
-                partition.make_leader(leader_and_isr(state), state.replicas, now)
+                partition.make_leader(state.leader_and_isr, state.replicas, now)
             except FileRefused as error:
                 # The epoch is not adopted, so the same state is accepted later.
                 refused[partition.topic_partition] = error
@@ -470,7 +481,7 @@ class ReplicaManager:
                 )
                 continue
             led, leader = partition.is_leader, leaders[state.leader]
-            changed = partition.make_follower(leader_and_isr(state), state.replicas, now)
+            changed = partition.make_follower(state.leader_and_isr, state.replicas, now)
             # A leader that moved to another host leads again, without another one in between, if it
             # was alone in the ISR. 0.8.2.2 goes on at the former address, until it is restarted.
             if changed or not self._followers.follows(partition.topic_partition, leader):
@@ -573,6 +584,7 @@ class ReplicaManager:
         self._metadata_cache.update(request)
         for state in request.partition_states:
             self.on_leader_announced(TopicPartition(state.topic, state.partition), state)
+        self.purgatories.wake_deletions(self)  # they wait for live replicas
         self._follow_moved_leaders()
 
     def _follow_moved_leaders(self) -> None:
@@ -635,10 +647,3 @@ class ReplicaManager:
         """Write the HW of every partition that has a log, one file per log directory. Switches."""
         if self.may_checkpoint:
             self._checkpoints.write(self)
-
-
-def leader_and_isr(state: PartitionStateInfo) -> LeaderAndIsr:
-    """The partition state of a request without its replicas."""
-    return LeaderAndIsr(
-        state.leader, state.leader_epoch, tuple(state.isr), state.zk_version, state.controller_epoch
-    )

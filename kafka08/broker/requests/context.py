@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka08.broker.controller.controller import Controller
     from kafka08.broker.groups.group_coordinator import GroupCoordinator
     from kafka08.broker.groups.offset_manager import OffsetManager
+    from kafka08.broker.replication.record_deletions import RecordDeletions
     from kafka08.broker.replication.replica_manager import ReplicaManager
     from kafka08.broker.replication.unconfirmed_leaderships import UnconfirmedLeaderships
     from kafka08.broker.settings.config import BrokerConfig
@@ -57,6 +58,7 @@ class BrokerContext:
     topic_waits: TopicWaits
     deleted_topics: DeletedTopics
     unconfirmed_leaderships: UnconfirmedLeaderships
+    record_deletions: RecordDeletions
     cluster_id: str | None = None
     listener: str = PLAINTEXT
     controller_connection: ControllerConnection = field(default_factory=ControllerConnection)

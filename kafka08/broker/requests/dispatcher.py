@@ -26,6 +26,7 @@ from kafka08.broker.requests.handlers import (
     consumer_metadata,
     controlled_shutdown,
     create_topics,
+    delete_records,
     delete_topics,
     describe_configs,
     describe_groups,
@@ -68,6 +69,7 @@ from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.protocol.create_acls import CreateAclsRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest
 from kafka08.protocol.delete_acls import DeleteAclsRequest
+from kafka08.protocol.delete_records import DeleteRecordsRequest
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_acls import DescribeAclsRequest
 from kafka08.protocol.describe_configs import DescribeConfigsRequest
@@ -124,6 +126,7 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (ApiVersionsRequest, api_versions),
         (CreateTopicsRequest, create_topics),
         (DeleteTopicsRequest, delete_topics),
+        (DeleteRecordsRequest, delete_records),
         (InitProducerIdRequest, init_producer_id),
         (OffsetForLeaderEpochRequest, offset_for_leader_epoch),
         (AddPartitionsToTxnRequest, add_partitions_to_txn),

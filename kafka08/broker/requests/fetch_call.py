@@ -79,6 +79,7 @@ class FetchCall:
     """One request, from its fields to its response, which waits if there is too little.
 
     partitions, offsets, limits   in the order of the request; None: unknown when it came
+    log_starts                    of a follower's logs; None if the version has no such field
     payload                       the request, if the kernel has decoded it; valid until the handler
                                   returns, unless `_outlive_payload` is called
     names, header                 otherwise: the partitions' names, and the request's header
@@ -103,6 +104,7 @@ class FetchCall:
         partitions: list[Any],
         offsets: list[int],
         limits: list[int],
+        log_starts: list[int] | None,
     ) -> None:
         self._broker = broker
         self._level = level
@@ -116,6 +118,7 @@ class FetchCall:
         self._partitions = partitions
         self._offsets = offsets
         self._limits = limits
+        self._log_starts = log_starts
 
     @classmethod
     def decoded(
@@ -126,11 +129,12 @@ class FetchCall:
         found = [broker.replica_manager.find(name) for name in wanted]
         offsets = [one.offset for one in wanted.values()]
         limits = [one.max_bytes for one in wanted.values()]
+        starts = [one.log_start_offset for one in wanted.values()]
         assert isinstance(request, FetchRequest)
         fetch = cls(
             broker, broker.config.level, call.link, None, request.version,
             request.replica_id, request.max_wait_ms, request.min_bytes, request.max_bytes,
-            found, offsets, limits,
+            found, offsets, limits, starts,
         )  # fmt: skip
         fetch._names = list(wanted)
         fetch._header = call.header
@@ -311,12 +315,14 @@ class FetchCall:
 
     def _record(self, reads: Reads) -> None:
         """Record a follower's positions."""
-        partitions, offsets = self._partitions, self._offsets
+        partitions, offsets, starts = self._partitions, self._offsets, self._log_starts
         if reads.codes or reads.in_turns or not self._accepts_follower():
             accepted = self._accepted(reads)
             partitions = [partitions[number] for number in accepted]
             offsets = [offsets[number] for number in accepted]
-        self._broker.replica_manager.record_follower_fetches(partitions, offsets, self._replica_id)
+            starts = None if starts is None else [starts[number] for number in accepted]
+        manager = self._broker.replica_manager
+        manager.record_follower_fetches(partitions, offsets, self._replica_id, starts)
 
     def _accepted(self, reads: Reads) -> list[int]:
         """The partitions whose positions can be recorded. One that `doubts` its offset, or was
@@ -353,7 +359,7 @@ class FetchCall:
         appended in this turn."""
         high_watermarks, to_read, positions = ends
         acknowledges = self._broker.replica_manager.record_follower_fetches(
-            self._partitions, self._offsets, self._replica_id
+            self._partitions, self._offsets, self._replica_id, self._log_starts
         )
         if not to_read or acknowledges:
             self._park_follower(ends)

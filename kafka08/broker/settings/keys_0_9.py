@@ -141,7 +141,10 @@ class KeysSince0_9(Config):
     create_topic_policy_class_name: str | None = key(None, effect=False, since=V0_10_2, doc=NO_JAVA)
     alter_config_policy_class_name: str | None = key(None, effect=False, since=V0_11_0, doc=NO_JAVA)
     log_flush_start_offset_checkpoint_interval_ms: int = key(
-        60_000, low=0, effect=False, since=V0_11_0, doc="There is no DeleteRecords yet."
+        60_000,
+        low=0,
+        since=V0_11_0,
+        doc="How often the log starts are written that no DeleteRecords has written.",
     )
     delete_records_purgatory_purge_interval_requests: int = key(
         1, effect=False, since=V0_11_0, doc="Completed operations leave the purgatory at once."

@@ -32,6 +32,7 @@ def a_replica(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
         "max_bytes": MAX_BYTES,
         "expected_bytes": 9,
         "lag": 9,
+        "leader_start": -1,
         "frame_position": 0,
     }
     own = {name: value for name, value in fields.items() if name in values}
@@ -42,10 +43,15 @@ def a_replica(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
     return followed
 
 
-def response(results: Sequence[tuple[int, int, Buffer]]) -> memoryview:
-    """The payload with a (code, HW, set) for each partition."""
-    partitions = [FetchPartitionResponse(n, *result) for n, result in enumerate(results)]
-    frame = encode_response(FetchResponse([FetchTopicResponse("t", partitions)]), 1)
+def response(
+    results: Sequence[tuple[int, int, Buffer]], version: int = 0, start: int = -1
+) -> memoryview:
+    """The payload with a (code, HW, set) for each partition; their logs start at `start`."""
+    partitions = [
+        FetchPartitionResponse(n, *result, log_start_offset=start)
+        for n, result in enumerate(results)
+    ]
+    frame = encode_response(FetchResponse([FetchTopicResponse("t", partitions)]), 1, version)
     return memoryview(frame)[4:]
 
 
@@ -55,7 +61,9 @@ def fetched(
     known = {b"t": dict(enumerate(replicas))}
     taken = kernel.append_fetched(response(results), 0, known, MAX_BYTES, NOW_MS)
     assert taken is not None
-    return taken  # type: ignore[no-any-return]
+    left, appended, risen = taken
+    assert not risen
+    return [(item, code, mark, data) for item, code, mark, _, data in left], appended
 
 
 def whole_state(replica: Any) -> Any:
@@ -181,6 +189,15 @@ def test_new_offsets_go_into_the_frame(kernel: ModuleType) -> None:
     replicas[1].frame_position = 33
     with pytest.raises((IndexError, error)):
         kernel.append_fetched(response([(0, 9, b""), (0, 9, PLAIN)]), 0, known, MAX_BYTES, 0, frame)
+
+
+def test_another_log_start_of_the_leader_is_named(kernel: ModuleType) -> None:
+    """Of version 5, where it is another one than is known here; also beside an empty set. What is
+    left has it, too."""
+    known = [a_replica(kernel, a_tail(kernel, File()), leader_start=start) for start in (3, 7, 7)]
+    payload = response([(0, 9, b""), (0, 9, PLAIN), (6, -1, b"")], version=5, start=7)
+    taken = kernel.append_fetched(payload, 5, {b"t": dict(enumerate(known))}, MAX_BYTES, NOW_MS)
+    assert ([(known[2], 6, -1, 7, b"")], [known[1]], [(known[0], 7)]) == taken
 
 
 def test_a_response_of_another_layout_is_left_whole(kernel: ModuleType) -> None:

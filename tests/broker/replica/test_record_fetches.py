@@ -52,6 +52,17 @@ def test_the_last_follower_raises_the_high_watermark(kernel: ModuleType) -> None
     assert 33 == leader.high_watermark
 
 
+def test_the_log_start_of_a_follower_is_recorded(kernel: ModuleType) -> None:
+    """Unknown at first; a fetch of a version without the field leaves it."""
+    leader = a_leader(kernel)
+    assert -1 == leader.followers[2].log_start_offset
+    kernel.record_fetches([leader], [40], 2, 2.0, [12])
+    kernel.record_fetches([leader], [40], 2, 3.0)
+    assert 12 == leader.followers[2].log_start_offset
+    with pytest.raises(ValueError, match="as many log starts"):
+        kernel.record_fetches([leader], [40], 2, 3.0, [])
+
+
 def test_a_follower_outside_the_isr_limits_nothing(kernel: ModuleType) -> None:
     """It is named, so that it may join."""
     leader = a_leader(kernel, isr=(1, 2), maximal_isr=(1, 2))

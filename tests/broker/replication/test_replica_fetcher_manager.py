@@ -33,7 +33,7 @@ class IdleRuntime(FakeRuntime):
 
 def manager_of(world: World, runtime: IdleRuntime) -> ReplicaFetcherManager:
     return ReplicaFetcherManager(
-        world.config, runtime, world.log_manager, world.context.store, lambda: None
+        world.config, runtime, world.log_manager, world.context.store, lambda: None, lambda: None
     )
 
 

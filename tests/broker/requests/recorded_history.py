@@ -114,6 +114,7 @@ class Copying:
             leader=Broker(leader_id, "127.0.0.1", 19090 + leader_id),
             fetcher_id=0,
             checkpoint=follower.replica_manager.checkpoint_high_watermarks,
+            checkpoint_starts=follower.log_starts.write,
         )
 
     def while_fetching(self) -> None: ...

@@ -12,6 +12,11 @@ from kafka08.protocol.codec import encode_request
 from kafka08.protocol.create_acls import AclCreation, CreateAclsRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest, NewTopic, TopicConfigEntry
 from kafka08.protocol.delete_acls import AclFilter, DeleteAclsRequest
+from kafka08.protocol.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.describe_acls import DescribeAclsRequest
 from kafka08.protocol.describe_configs import TOPIC, DescribeConfigsRequest, DescribedResource
@@ -252,4 +257,57 @@ case(
         if name.startswith("produce-idem-") and name not in OF_FIVE
     ),
     fetched("sequences", 5),
+)
+
+
+def deleted(topic: str, before: int, partition: int = 0, timeout_ms: int = 8000) -> Request:
+    wanted = [DeleteRecordsTopic(topic, [DeleteRecordsPartition(partition, before)])]
+    return DeleteRecordsRequest(wanted, timeout_ms)
+
+
+case(
+    "records are deleted",
+    created("shorter"),
+    *(produced("shorter", PLAIN) for _ in range(3)),
+    deleted("shorter", 0),
+    deleted("shorter", 4),
+    deleted("shorter", 2),
+    *(listed(time, 0, "shorter") for time in (-1, -2, 0)),
+    OffsetsRequest(
+        -1, [OffsetsTopic("shorter", [OffsetsPartition(0, time, 9) for time in (-1,)])], version=0
+    ),
+    OffsetsRequest(
+        -1, [OffsetsTopic("shorter", [OffsetsPartition(0, time, 9) for time in (-2,)])], version=0
+    ),
+    *(fetched("shorter", version, offset) for version in (0, 2, 3, 5) for offset in (3, 4)),
+    *(fetched("shorter", 5, offset, 1) for offset in (3, 4)),
+    deleted("shorter", 3, timeout_ms=0),
+    deleted("shorter", -1),
+    *(fetched("shorter", version, 9) for version in (1, 4, 5)),
+    listed(0, 0, "shorter"),
+    produced("shorter", PLAIN),
+    fetched("shorter", 5, 9),
+    OffsetForLeaderEpochRequest(
+        [OffsetForLeaderEpochTopic("shorter", [OffsetForLeaderEpochPartition(0, 0)])]
+    ),
+)
+case(
+    "deletions of records that are refused",
+    created("kept"),
+    created("keyed", cleanup_policy="compact"),
+    created("both", cleanup_policy="compact,delete"),
+    produced("kept", PLAIN),
+    deleted("kept", 4),
+    deleted("kept", -2),
+    deleted("kept", 0, partition=1),
+    deleted("kept", 0, partition=-1),
+    deleted("nosuch", 0),
+    deleted("bad name", 0),
+    deleted("keyed", 1),
+    deleted("keyed", 0),
+    deleted("both", 0),
+    deleted("__consumer_offsets", 0),
+    DeleteRecordsRequest([], 0),
+    DeleteRecordsRequest([DeleteRecordsTopic("kept", [])], 0),
+    listed(-2, 0, "kept"),
 )

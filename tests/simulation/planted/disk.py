@@ -64,7 +64,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     job = LogManager._load_job
     patch.setattr(
-        LogManager, "_load_job", lambda self, path, point, _clean: job(self, path, point, True)
+        LogManager,
+        "_load_job",
+        lambda self, path, point, start, _clean: job(self, path, point, start, True),
     )
 
 
