@@ -184,7 +184,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 (`a.b`) may also import what `a` may, and the files that lie beside it."""
 
 HOMES: dict[str, tuple[str, ...]] = {
-    "gevent": ("kafka08/runtime/greenlets.py", "kafka08/runtime/green_stream.py"),
+    "gevent": tuple(f"kafka08/runtime/{n}.py" for n in ("greenlets", "green_stream", "green_http")),
     "greenlet": ("kafka08/simulation/", "kafka08/runtime/asyncio_loop.py"),
     "kazoo": ("kafka08/zk/kazoo_adapter/",),
     "click": ("kafka08/cli/",),

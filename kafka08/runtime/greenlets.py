@@ -42,10 +42,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-HTTP_CONNECTIONS_MAX: Final = 64
-HTTP_IDLE_S: Final = 120.0
-"""Longer than the usual time between two scrapes, which use one connection."""
-HTTP_HEADERS_S: Final = 5.0
 READ: Final = 1
 WRITE: Final = 2
 
@@ -224,34 +220,9 @@ class GeventRuntime:
     def serve_http(self, host: str, port: int, app: Callable[..., Any]) -> int:
         """Serve a WSGI application until the process ends, each request in a greenlet, over a
         bounded number of connections. Returns the port. OSError if the address is taken."""
-        from gevent.pool import Pool
-        from gevent.pywsgi import WSGIHandler, WSGIServer
+        from kafka08.runtime.green_http import serve  # imports what most brokers do not need
 
-        class Handler(WSGIHandler):  # type: ignore[misc]  # it has no types
-            """Gives up a client that drips: it holds one of few places."""
-
-            def read_requestline(self) -> str:
-                try:
-                    with gevent.Timeout(HTTP_IDLE_S):
-                        return str(super().read_requestline())
-                except gevent.Timeout:
-                    return ""
-
-            def read_request(self, raw_requestline: str) -> bool:
-                late = ValueError("the headers did not arrive in time")
-                with gevent.Timeout(HTTP_HEADERS_S, late):
-                    return bool(super().read_request(raw_requestline))
-
-        server = WSGIServer(
-            (host, port),
-            app,
-            spawn=Pool(HTTP_CONNECTIONS_MAX),
-            log=None,
-            handler_class=Handler,
-        )
-        server.start()
-        taken: int = server.server_port
-        return taken
+        return serve(host, port, app)
 
     def on_signal(self, number: int, call: Callable[[], object]) -> None:
         """Call `call` in a greenlet when the process receives the signal."""
