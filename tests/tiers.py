@@ -43,7 +43,8 @@ TIERS: Final = (
         "whether a change broke something: scripts/test",
         5.5,
         "whole",
-        (  # what no tier names, and the main path of files that `cluster` names
+        (  # what no tier names, and the main path of files that another tier names
+            "tests/broker/test_fuzzed_directories.py::test_no_file_holds_up_a_broker[0.11.0-killed]",
             "tests/cli/test_consume.py::test_a_signal_ends_it_cleanly",
             "tests/cli/test_consume.py::test_the_limit_is_exact",
             "tests/cli/test_consume_polling.py::test_json_has_the_times",
@@ -213,6 +214,7 @@ TIERS: Final = (
             "tests/broker/controller/test_controller_holds.py",
             "tests/broker/groups/test_many_groups.py",
             "tests/broker/requests/test_recorded_requests.py::test_every_history",
+            "tests/broker/test_fuzzed_directories.py",
             "tests/broker/test_hub_holds.py",
             "tests/integration/test_converted_fetches.py",
             "tests/integration/test_drills.py",

@@ -6,13 +6,11 @@ they are read and written, are in memory."""
 
 from __future__ import annotations
 
-import gc
 import logging
 import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,13 +47,11 @@ from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.simulation.memory_disk import MemoryDisk
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
-from tests.broker.large_requests import large_requests
+from tests.broker.drawn_requests import large_requests
+from tests.broker.hub import HOLD_S, TRIES, Hub
 from tests.broker.world import CONTROLLER_EPOCH, Client, World
-from tests.cpu_speed import slowdown
 
 PARTITIONS = 10_000
-HOLD_S = 0.1
-TRIES = 5
 BROKERS = [BrokerEndpoint(number, "127.0.0.1", 19090 + number) for number in (1, 2)]
 LIVE = [LiveBroker.plaintext(b.broker_id, b.host, b.port) for b in BROKERS]
 SHAPES = [(2000, 5), (PARTITIONS, 1)]
@@ -83,69 +79,6 @@ class LogStandIn:
     def owed_flush(self) -> None: ...
 
     def delete(self, renamed: Path | None) -> None: ...
-
-
-class Hub:
-    """Measures the longest CPU time between two switches of a world."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self._since = self._longest = 0.0
-        runtime: Any = world.runtime
-        runtime.sleep = lambda seconds: self._switch()
-
-        def run_native(call: Callable[..., object], *args: object) -> object:
-            self._switch()
-            result = call(*args)
-            self._since = time.thread_time()
-            return result
-
-        run_native_later = runtime.run_native_later
-
-        def call_later(done: Callable[..., object], call: Any, *args: object) -> None:
-            run_native_later(done, lambda: run_native(call, *args))
-
-        runtime.run_native, runtime.run_native_later = run_native, call_later
-
-    def _switch(self) -> None:
-        self._longest = max(self._longest, time.thread_time() - self._since)
-        self._since = time.thread_time()
-
-    def held(self, work: Callable[[], object]) -> float:
-        """Seconds that `work` blocks the hub at most, on a quiet core and without the garbage
-        collector, which runs after any allocation and is not this work's fault."""
-        gc.collect()
-        gc.disable()
-        try:
-            before = slowdown()
-            self._longest, self._since = 0.0, time.thread_time()
-            work()
-            self._switch()
-            longest = self._longest
-            return longest / max(before, slowdown())
-        finally:
-            gc.enable()
-
-    def respond(self, request: Request) -> Any:
-        """The response. AssertionError if the request blocked the hub for too long."""
-        client, data = Client(self.world), encode_request(request, 1, "test")
-        held = self.held(lambda: client.send(data))
-        assert held < HOLD_S, f"{type(request).__name__} held the hub for {held:.3f} s"
-        (frame,) = client.frames()
-        return decode_response(type(request), frame, request.version)[1]
-
-    def update(self, request: UpdateMetadataRequest) -> None:
-        assert 0 == self.respond(request).error_code
-
-    def best_response(self, request: Request, before: Callable[[], None] = lambda: None) -> Any:
-        """`respond` for a request that may be repeated. The best of several runs counts, because
-        other programs use the processor too."""
-        for _ in range(TRIES - 1):
-            before()
-            with suppress(AssertionError):
-                return self.respond(request)
-        before()
-        return self.respond(request)
 
 
 @pytest.fixture

@@ -72,6 +72,7 @@ class FakeStore:
         self.configs: dict[str, dict[str, str]] = {}
         self.may_have_session = True
         self.session_id = 1
+        self._ensemble = InProcessWorld()
         self._model: ZkClient | None = None
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         """State znodes; one that is not there has the version that its first writer expects."""
@@ -114,10 +115,14 @@ class FakeStore:
     def model(self) -> ZkClient:
         """A model of ZooKeeper, for what has no dictionary here."""
         if self._model is None:
-            ensemble = InProcessWorld()
+            ensemble = self._ensemble
             self._model = ZkClient("model:1", adapter=ensemble.connect, clock=ensemble)
             self._model.start()
         return self._model
+
+    def advance(self, seconds: float) -> None:
+        """Moves the model's clock: timers of what it has answered go."""
+        self._ensemble.sleep(seconds)
 
     def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
         """Stores offsets of groups."""

@@ -24,8 +24,8 @@ def interrupted(call: Callable[[], object]) -> None:
 
     former = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.0005)
         with suppress(Interrupted):
+            signal.setitimer(signal.ITIMER_REAL, 0.0005)
             while True:
                 call()
     finally:

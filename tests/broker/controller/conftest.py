@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,9 @@ from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.resender import Resender
 from kafka08.zk.store import ClusterStore
+from tests.broker.controller.holds import Holds
 from tests.broker.scripted_broker import ScriptedBroker
 from tests.broker.thread_broker import ThreadBroker
 from tests.waiting import until
@@ -156,3 +159,22 @@ def cluster(zk_connect: str) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+@pytest.fixture
+def holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Holds]:
+    """A runtime whose controller also switches where it waits for replies of ZooKeeper. Without the
+    collector, whose turn is not the fault of who happens to make the last of 50,000 objects."""
+    holds = Holds()
+    wait = Resender._wait
+
+    def switched(*args: Any) -> None:
+        holds.switch()
+        wait(*args)
+        holds.switch()
+
+    monkeypatch.setattr(Resender, "_wait", switched)
+    gc.collect()
+    gc.disable()
+    yield holds
+    gc.enable()

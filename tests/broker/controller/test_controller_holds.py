@@ -6,77 +6,21 @@ Measured is its CPU time between two such switches.
 
 from __future__ import annotations
 
-import gc
 import logging
-import queue
-import threading
-import time
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from collections.abc import Callable, Collection
 
 import pytest
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.resender import Resender
 from tests.broker.controller.conftest import Cluster
-from tests.broker.thread_broker import ThreadBroker
+from tests.broker.controller.holds import Holds
 from tests.cpu_speed import slowdown
 from tests.waiting import until
 
 PARTITIONS = 3000
 HOLD_S = 0.05
-
-
-class Holds(ThreadBroker):
-    """The longest CPU time of a controller's thread between two switches."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.longest = 0.0
-        self._last = threading.local()
-
-    def switch(self) -> None:
-        if threading.current_thread().name.startswith("controller-event-loop"):
-            now = time.thread_time()
-            self.longest = max(self.longest, now - getattr(self._last, "switch", now))
-            self._last.switch = now
-
-    def sleep(self, seconds: float) -> None:
-        self.switch()
-        super().sleep(seconds)
-
-    def queue(self) -> queue.SimpleQueue[Any]:
-        switch = self.switch
-
-        class SwitchingQueue(queue.SimpleQueue[Any]):
-            def get(self, block: bool = True, timeout: float | None = None) -> Any:
-                switch()
-                item = super().get(block, timeout)
-                switch()
-                return item
-
-        return SwitchingQueue()
-
-
-@pytest.fixture
-def holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Holds]:
-    """A runtime whose controller also switches where it waits for replies of ZooKeeper. Without the
-    collector, whose turn is not the fault of who happens to make the last of 50,000 objects."""
-    holds = Holds()
-    wait = Resender._wait
-
-    def switched(*args: Any) -> None:
-        holds.switch()
-        wait(*args)
-        holds.switch()
-
-    monkeypatch.setattr(Resender, "_wait", switched)
-    gc.collect()
-    gc.disable()
-    yield holds
-    gc.enable()
 
 
 def test_thousands_of_partitions(

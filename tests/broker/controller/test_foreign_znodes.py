@@ -16,9 +16,15 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.operations import Create
 from tests.broker.controller.conftest import AT_0_10_2, Cluster
+from tests.broker.controller.holds import Holds
+from tests.cpu_speed import slowdown
+from tests.memory import resident_bytes
 from tests.waiting import until
 
-STEPS: Final = 200
+STEPS: Final = 300
+HOLD_S: Final = 0.05
+GROWTH_BYTES_MAX: Final = 2 << 20
+"""In the second half."""
 TOPICS: Final = ("t", "u")
 ODD: Final[tuple[Any, ...]] = (
     *(None, True, -1, 0, 1, 2, 3, 2**31, 1.5, "", "t", "1", "\ud800", "x" * 40_000),
@@ -93,14 +99,14 @@ def keys(request: pytest.FixtureRequest) -> dict[str, Any]:
     return dict(request.param)
 
 
-def test_no_znode_ends_the_term(cluster: Cluster, keys: dict[str, Any]) -> None:
+def test_no_znode_ends_the_term(cluster: Cluster, keys: dict[str, Any], holds: Holds) -> None:
     """Texts of other clients, sound and damaged, znodes below them, ephemeral ones, and deletions:
     the controller stays the first one, and elects leaders for a new topic. So does one that begins
-    among them."""
+    among them. None holds the event loop, and memory does not grow."""
     cluster.broker(1)
     keys |= {"delete_topic_enable": True, "unclean_leader_election_enable": True}
-    controller = cluster.active_controller(1, **keys)
-    choice, done = random.Random(1), []
+    controller = cluster.active_controller(1, runtime=holds, **keys)
+    choice, done, sizes = random.Random(1), [], []
     for number in range(STEPS):
         try:
             done.append(write(cluster, choice))
@@ -110,6 +116,11 @@ def test_no_znode_ends_the_term(cluster: Cluster, keys: dict[str, Any]) -> None:
             cluster.create_topic(f"good-{number}", {0: (1,)})
             state = cluster.wait_for_state(f"good-{number}", 0, 1, (1,))
             assert 1 == state.controller_epoch, "\n".join(done[-25:])
+            held, holds.longest = holds.longest, 0.0
+            assert held < HOLD_S or held / slowdown() < HOLD_S, "\n".join(done[-25:])
+            gc.collect()
+            sizes.append(resident_bytes())
+    assert sizes[-1] - sizes[len(sizes) // 2] < GROWTH_BYTES_MAX, sizes
     assert controller.is_active
     assert (1, 0) == cluster.store.controller_epoch()
 
