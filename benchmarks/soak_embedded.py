@@ -46,6 +46,9 @@ def main() -> int:
     parser = soak_parser("soak-embedded", __doc__)
     parser.set_defaults(minutes=0.0)
     parser.add_argument("--starts", type=int, default=20, help="at least so many; 10000 by hand")
+    parser.add_argument(
+        "--killed", type=float, default=KILLED, help=f"share of programs killed; default {KILLED}"
+    )
     options = parser.parse_args()
     os.environ[MARK] = str(os.getpid())
     rng = random.Random(options.seed)
@@ -59,7 +62,7 @@ def main() -> int:
         while number < options.starts or time.monotonic() < stop_at:
             number += 1
             with leftovers(Path(directory)) as found:
-                took.append(run_one(Path(directory), rng))
+                took.append(run_one(Path(directory), rng, options.killed))
             for problem in found:
                 say(f"PROBLEM after start {number}: {problem}")
             problems += len(found)
@@ -70,11 +73,12 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def run_one(directory: Path, rng: random.Random) -> float:
-    """Start one cluster and end it; the seconds that the start took."""
+def run_one(directory: Path, rng: random.Random, killed: float) -> float:
+    """Start one cluster and end it; the seconds that the start took. killed: how likely it is that
+    its program is killed."""
     brokers, level = rng.randint(1, 3), rng.choice(list(LEVELS))
     began = time.monotonic()
-    if rng.random() < KILLED:
+    if rng.random() < killed:
         command = [sys.executable, "-c", PROGRAM, str(directory), str(brokers), level]
         with subprocess.Popen(command) as program:
             time.sleep(rng.uniform(0, KILLED_WITHIN_S))

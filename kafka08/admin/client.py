@@ -51,7 +51,7 @@ from kafka08.topic_name import colliding, deletion_fault_of, fault_of, max_lengt
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Create, Delete, Set
-from kafka08.zk.store import ClusterStore
+from kafka08.zk.store import ClusterStore, newest_of
 
 ZOOKEEPER_TIMEOUT_MS = 10_000
 """For the connection and for the session."""
@@ -128,20 +128,20 @@ class AdminClient(Closeable):
         dry_run       check everything and change nothing
         """
         overrides = override_texts(config or {})
-        level = self._store.newest_level()
+        registrations, existing, profile = self._store.new_topic_needs()
+        level = newest_of(registrations)
         if fault := fault_of(name, max_length_at(level)):
             raise AdminError(fault)
         if overrides:
             parse_topic_config(overrides, level)
         if assignment is not None:
             check_assignment(assignment)
-        existing = self._store.topics()
         if name in existing:
             raise AdminError(f'Topic "{name}" already exists.')
         if level >= Level.V0_9_0 and (others := colliding(name, existing)):
             raise AdminError(f'Topic "{name}" collides with existing topics: {", ".join(others)}')
         if assignment is None:
-            live = self._store.live_racks()
+            live = {number: one.rack for number, one in registrations.items()}
             assignment = assign_replicas(
                 list(live),
                 partitions,
@@ -151,9 +151,9 @@ class AdminClient(Closeable):
             )
         chosen = {number: tuple(replicas) for number, replicas in sorted(assignment.items())}
         if not dry_run:
-            profile = topic_overrides(self._store.profile(), len(chosen[0]))
+            defaults = topic_overrides(profile, len(chosen[0]))
             try:
-                self._store.create_topic(name, chosen, {**profile, **overrides})
+                self._store.create_topic(name, chosen, {**defaults, **overrides})
             except NodeExists:
                 raise AdminError(f'Topic "{name}" already exists.') from None
         return chosen

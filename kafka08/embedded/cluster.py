@@ -31,6 +31,7 @@ from kafka08.embedded.elections import ended_elections, held_elections
 from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.fork_server import warm
 from kafka08.embedded.guard import Guard
+from kafka08.embedded.kept_session import KeptSession
 from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
@@ -45,7 +46,6 @@ from kafka08.lifecycle import Startable, end_dropped, warn_unclosed
 from kafka08.listing import some_of
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition, host_port
 from kafka08.zk import paths
-from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
 from kafka08.zk.store import ClusterStore, reachable
 
@@ -111,6 +111,8 @@ class EmbeddedCluster(Startable):
         self._guard = Guard(self.data_dir if self._temporary else None)
         self._ports = list(ports)
         self.zookeeper = self._make_zookeeper(zookeeper)
+        self.session = KeptSession(self.zookeeper)
+        """For what the cluster asks of ZooKeeper itself."""
         self.brokers: list[EmbeddedBroker] = []
         self._cuttable = cuttable
         self._relay: Relay | None = None
@@ -221,11 +223,10 @@ class EmbeddedCluster(Startable):
         self, brokers: Sequence[EmbeddedBroker], timeout: float = START_S
     ) -> None:
         deadline = time.monotonic() + timeout
-        with ZkClient(self.zookeeper.connect_string, connection_timeout_ms=10_000) as zk:
-            store = ClusterStore(zk)
-            while not self._registered(store, brokers):
-                self._check_start(brokers, deadline, timeout)
-                time.sleep(_POLL_S)
+        store = ClusterStore(self.session.client())
+        while not self._registered(store, brokers):
+            self._check_start(brokers, deadline, timeout)
+            time.sleep(_POLL_S)
 
     def _start_brokers(self) -> None:
         host = self.zookeeper.host
@@ -302,12 +303,11 @@ class EmbeddedCluster(Startable):
             return
         deadline = time.monotonic() + timeout
         self._await_registration(waited, timeout)
-        with ZkClient(self.zookeeper.connect_string, connection_timeout_ms=10_000) as zk:
-            store = ClusterStore(zk)
-            while store.controller() is None:
-                self._check_start(waited, deadline, timeout)
-                time.sleep(_POLL_S)
-            has_topics = bool(store.topics())
+        store = ClusterStore(self.session.client())
+        while store.controller() is None:
+            self._check_start(waited, deadline, timeout)
+            time.sleep(_POLL_S)
+        has_topics = bool(store.topics())
         for broker in waited:
             # 0.8: a broker gets the list of brokers when it starts, but not before there is a
             # partition; it learns of a broker that starts later with the next partition change.
@@ -321,11 +321,14 @@ class EmbeddedCluster(Startable):
 
         Leaders and ISRs of kept data stay as they are: see `ended_elections`."""
         several = sum(broker.running for broker in self.brokers) > 1
+        if self._zookeeper_responds():
+            self.session.close()
         with ExitStack() as held:
             if several and not self._temporary and self._zookeeper_responds():
                 held.enter_context(ended_elections(self.zookeeper.connect_string))
             self._stop_brokers()
         self.zookeeper.stop()
+        self.session.close()
         self._stop_relay()
         if self._faults is not None:
             self._faults.close()
@@ -340,8 +343,7 @@ class EmbeddedCluster(Startable):
             warn_unclosed(self)
 
     def _zookeeper_responds(self) -> bool:
-        process = self.zookeeper.process
-        return process.running and not process.is_paused
+        return self.zookeeper.running and not self.zookeeper.process.is_paused
 
     def _stop_brokers(self) -> None:
         if self._temporary:  # nothing of them stays
@@ -370,9 +372,9 @@ class EmbeddedCluster(Startable):
     ) -> None:
         """Create a topic and wait until every running broker knows its leaders, so that clients can
         use it at once."""
-        with ZkClient(self.zookeeper.connect_string) as zk:
-            AdminClient(zk=zk).create_topic(name, partitions, replication_factor, config)
-            self.wait.topic(name, TOPIC_S, zk=zk)
+        admin = AdminClient(zk=self.session.client())
+        created = admin.create_topic(name, partitions, replication_factor, config)
+        self.wait.topic(name, TOPIC_S, partitions=len(created))
 
     @property
     def faults(self) -> FaultRules:
@@ -438,8 +440,7 @@ class EmbeddedCluster(Startable):
         """Expire the broker's ZooKeeper session on the server. Its znodes go at once; it registers
         again if it runs. No effect if it is not registered."""
         broker = self.find(broker)
-        with ZkClient(self.zookeeper.connect_string) as zk:
-            registration = zk.stat(paths.broker(broker.id))
+        registration = self.session.client().stat(paths.broker(broker.id))
         if registration is not None:
             self._note(f"expires the session of broker {broker.id}")
             self._session_ended = True
@@ -545,8 +546,7 @@ class EmbeddedCluster(Startable):
                 )
             time.sleep(_POLL_S)
 
-        with ZkClient(self.zookeeper.connect_string) as zk:
-            delete_all(zk, pause)
+        delete_all(self.session.client(), pause)
 
     def find(self, broker: EmbeddedBroker | int) -> EmbeddedBroker:
         """The broker, which may be given by its id. KafkaError if there is none of that id."""
@@ -560,8 +560,7 @@ class EmbeddedCluster(Startable):
 
     def _state(self, topic: str, partition: int) -> LeaderAndIsr:
         tp = TopicPartition(topic, partition)
-        with ZkClient(self.zookeeper.connect_string) as zk:
-            state = ClusterStore(zk).leader_and_isr([tp]).get(tp)
+        state = ClusterStore(self.session.client()).leader_and_isr([tp]).get(tp)
         if state is None or state.leader == NO_LEADER:
             raise KafkaError(f"{tp} has no leader")
         return state

@@ -12,8 +12,8 @@ it saw last; at once, if a broker or ZooKeeper has died that nobody stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka08.embedded.broker import EmbeddedBroker
@@ -23,7 +23,6 @@ from kafka08.listing import counted, some_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
 if TYPE_CHECKING:
@@ -45,36 +44,41 @@ class Waits:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
 
-    def topic(self, name: str, timeout: float = TIMEOUT_S, *, zk: ZkClient | None = None) -> None:
+    def topic(self, name: str, timeout: float = TIMEOUT_S, *, partitions: int = 0) -> None:
         """Wait until every running broker has the topic in its metadata, with a leader of each
-        partition. zk: a session to use."""
+        partition. partitions: how many it has; 0: as many as in ZooKeeper."""
         with ExitStack() as opened:
-            store = ClusterStore(zk) if zk is not None else opened.enter_context(self._store())
             unasked = [broker for broker in self._cluster.brokers if broker.expected_running]
             connections = [opened.enter_context(connection_to(broker)) for broker in unasked]
 
+            has_leader = False
+
             def look() -> None:
-                partitions = store.assignment(name)
-                if not partitions:
+                nonlocal has_leader
+                count = partitions or len(self._store.assignment(name) or ())
+                if not count:
                     raise NotYet("ZooKeeper has no such topic")
+                # First: brokers that are asked again and again are busy with that.
+                has_leader = has_leader or bool(states_of(self._store, name, [count - 1]))
+                if not has_leader:
+                    raise NotYet(f"ZooKeeper has no leader of [{name},{count - 1}]")
                 while unasked:
                     known = metadata(connections[-1])
-                    check_leaders(unasked[-1].id, known, name, len(partitions))
+                    check_leaders(unasked[-1].id, known, name, count)
                     del unasked[-1], connections[-1]
 
             self._until(f"topic {name} is ready", look, timeout, TOPIC_PAUSE_S)
 
     def isr(self, topic: str, timeout: float = TIMEOUT_S) -> None:
         """Wait until all replicas of each partition of the topic are in its ISR."""
-        with self._store() as store:
 
-            def look() -> None:
-                replicas = store.assignment(topic)
-                if not replicas:
-                    raise NotYet("ZooKeeper has no such topic")
-                check_isr(replicas, states_of(store, topic, replicas))
+        def look() -> None:
+            replicas = self._store.assignment(topic)
+            if not replicas:
+                raise NotYet("ZooKeeper has no such topic")
+            check_isr(replicas, states_of(self._store, topic, replicas))
 
-            self._until(f"the ISR of {topic} is whole", look, timeout)
+        self._until(f"the ISR of {topic} is whole", look, timeout)
 
     def leader(
         self,
@@ -88,22 +92,21 @@ class Waits:
         running broker knows it. Returns it."""
         former = other_than.id if isinstance(other_than, EmbeddedBroker) else other_than
         running = {broker.id: broker for broker in self._cluster.brokers if broker.running}
-        with self._store() as store:
 
-            def look() -> EmbeddedBroker:
-                state = states_of(store, topic, [partition]).get(partition)
-                leader = NO_LEADER if state is None else state.leader
-                if leader == former or leader not in running:
-                    raise NotYet(f"ZooKeeper has leader {leader}")
-                for broker in running.values():
-                    with connection_to(broker) as connection:
-                        check_leader(broker.id, metadata(connection), topic, partition, leader)
-                return running[leader]
+        def look() -> EmbeddedBroker:
+            state = states_of(self._store, topic, [partition]).get(partition)
+            leader = NO_LEADER if state is None else state.leader
+            if leader == former or leader not in running:
+                raise NotYet(f"ZooKeeper has leader {leader}")
+            for broker in running.values():
+                with connection_to(broker) as connection:
+                    check_leader(broker.id, metadata(connection), topic, partition, leader)
+            return running[leader]
 
-            what = f"[{topic},{partition}] has a leader"
-            if former is not None:
-                what += f" other than {former}"
-            return self._until(what, look, timeout)
+        what = f"[{topic},{partition}] has a leader"
+        if former is not None:
+            what += f" other than {former}"
+        return self._until(what, look, timeout)
 
     def group(self, name: str, members: int, timeout: float = TIMEOUT_S) -> Assignment:
         """Wait until the group, of either kind, has exactly so many members and is stable: each
@@ -147,6 +150,7 @@ class Waits:
     def _until(self, what: str, look: Callable[[], T], timeout: float, pause: float = PAUSE_S) -> T:
         give_up_at = time.monotonic() + timeout
         while True:
+            look_again_at = time.monotonic() + pause
             try:
                 return look()
             except (NotYet, KafkaError) as error:
@@ -154,12 +158,11 @@ class Waits:
             self._cluster.check_alive()
             if time.monotonic() > give_up_at:
                 raise KafkaError(f"not within {timeout:g} s: {what}. Last seen: {seen}")
-            time.sleep(pause)
+            time.sleep(max(0.0, look_again_at - time.monotonic()))
 
-    @contextmanager
-    def _store(self) -> Iterator[ClusterStore]:
-        with ZkClient(self._cluster.zookeeper.connect_string) as zk:
-            yield ClusterStore(zk)
+    @property
+    def _store(self) -> ClusterStore:
+        return ClusterStore(self._cluster.session.client())
 
 
 # ------------------------------------------------------------------------- what is seen, pure

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kafka08.errors import ZooKeeperError
-from kafka08.zk.operations import Check, Delete, Multi, Refusal, Step, Write
+from kafka08.zk.operations import Check, Create, Delete, Multi, Operation, Refusal, Step, Write
 from kafka08.zk.resender import Resender
 
 MULTI_MAX: Final = 100
@@ -31,6 +31,7 @@ def write_all(
     writes: Sequence[Write],
     condition: Check | None,
     multi_max: int = MULTI_MAX,
+    parents: Sequence[Create] = (),
 ) -> list[Any]:
     """The result of each write, or the ZooKeeperError it met, in the order given. Writes of a
     refused transaction are done later, one by one.
@@ -40,14 +41,17 @@ def write_all(
 
     condition   must hold at every write; its error is raised at the first transaction that finds
                 it broken, and nothing is written after that
+    parents     sent first, without waiting for their replies: whatever those are, a write whose
+                parent is missing fails with NoNode
     """
     first: tuple[Step, ...] = () if condition is None else (condition,)
     together = list(portions(writes, multi_max))
     multis = [Multi(first + portion) for portion in together]
-    outcomes = resender.run(multis, range(len(multis)), WINDOW)
+    sent: list[Operation] = [*parents, *multis]
+    outcomes = resender.run(sent, range(len(sent)), WINDOW + len(parents))
     results: list[Any] = []
     for number, portion in enumerate(together):
-        outcome = outcomes[number]
+        outcome = outcomes[len(parents) + number]
         if isinstance(outcome, Refusal) and outcome.step_index < len(first):
             raise outcome.error
         if isinstance(outcome, Refusal) and len(portion) > 1:

@@ -21,7 +21,17 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.chroots import no_brokers
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
-from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Node, Set, WatchCallback
+from kafka08.zk.operations import (
+    ANY_VERSION,
+    Check,
+    Children,
+    Create,
+    Exists,
+    Get,
+    Node,
+    Set,
+    WatchCallback,
+)
 from kafka08.zk.typed_reads import decode_at, read_all, read_one
 
 logger = logging.getLogger(__name__)
@@ -152,8 +162,7 @@ class ClusterStore:
 
     def newest_level(self) -> Level:
         """The newest release that a live broker registers as; 0.8.2 if there is none."""
-        found = self.registrations().values()
-        return max((one.level for one in found), default=Level.V0_8_2)
+        return newest_of(self.registrations())
 
     def brokers(self, broker_ids: Iterable[int] | None = None) -> dict[int, Broker]:
         """id → address of the brokers named (None: all) that can be reached, ascending."""
@@ -197,8 +206,7 @@ class ClusterStore:
 
     def profile(self) -> str:
         """The profile of the cluster's brokers: `safe` once one of them said so."""
-        node = self.zk.get_or_none(paths.PROFILE)
-        return CLASSIC if node is None else node.data or CLASSIC
+        return _profile_in(self.zk.get_or_none(paths.PROFILE))
 
     def put_profile(self, profile: str) -> None:
         self.zk.put(paths.PROFILE, profile)
@@ -253,6 +261,14 @@ class ClusterStore:
         found = {name: unless_gone(stat, None) for name, stat in zip(names, stats, strict=True)}
         return {name: stat.created_zxid for name, stat in found.items() if stat is not None}
 
+    def new_topic_needs(self) -> tuple[dict[int, nodes.BrokerRegistration], list[str], str]:
+        """What a new topic depends on, in two round trips: `registrations`, `topics`, `profile`."""
+        ids, topics, profile = self.zk.pipeline(
+            [Children(paths.BROKER_IDS), Children(paths.BROKER_TOPICS), Get(paths.PROFILE)]
+        )
+        registrations = self.registrations(paths.numbers(unless_gone(ids, [])))
+        return registrations, unless_gone(topics, []), _profile_in(unless_gone(profile, None))
+
     def create_topic(
         self,
         topic: str,
@@ -262,11 +278,19 @@ class ClusterStore:
         """Write configuration and assignment, both or neither: 0.8.2.2 could fail in between.
         NodeExists if another client was faster; its topic stays. The configuration that an
         earlier topic of this name left behind is replaced."""
+        config_path, config_text = paths.topic_config(topic), nodes.encode_topic_config(overrides)
+        assigned = Create(paths.topic(topic), nodes.encode_assignment(assignment))
+        try:
+            self.zk.multi([Create(config_path, config_text), assigned])
+            return
+        except NoNode:
+            pass  # no broker has created the parents yet
+        except NodeExists as error:
+            if error.path != config_path:
+                raise
         self.zk.ensure(paths.TOPIC_CONFIGS)
         self.zk.ensure(paths.BROKER_TOPICS)
-        config_path, config_text = paths.topic_config(topic), nodes.encode_topic_config(overrides)
         write = Set if self.zk.exists(config_path) else Create
-        assigned = Create(paths.topic(topic), nodes.encode_assignment(assignment))
         self.zk.multi([write(config_path, config_text), assigned])
 
     def replace_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
@@ -327,13 +351,9 @@ class ClusterStore:
         """Make the state znodes of new partitions: the state with version 0, or NodeExists, or
         NoNode if the topic is gone. With a `condition`, its error is raised when it does not hold.
         """
-        self.zk.pipeline(
-            [
-                Create(paths.partitions(topic), None)
-                for topic in sorted({tp.topic for tp in states})
-            ],
-            make_parents=False,
-        )
+        parents = [
+            Create(paths.partitions(topic), None) for topic in sorted({tp.topic for tp in states})
+        ]
         writes = [
             write
             for tp, state in states.items()
@@ -343,7 +363,7 @@ class ClusterStore:
             )
         ]
         # Every second one is of a state, the others of its parent.
-        results = self.zk.write_all(writes, condition)[1::2]
+        results = self.zk.write_all(writes, condition, parents)[1::2]
         return {
             tp: result if isinstance(result, ZooKeeperError) else _at_version(state, 0)
             for (tp, state), result in zip(states.items(), results, strict=True)
@@ -397,6 +417,15 @@ class ClusterStore:
 
     def preferred_elections(self) -> tuple[TopicPartition, ...]:
         return read_one(self.zk, paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
+
+
+def newest_of(registrations: Mapping[int, nodes.BrokerRegistration]) -> Level:
+    """The newest release among these brokers; 0.8.2 if there is none."""
+    return max((one.level for one in registrations.values()), default=Level.V0_8_2)
+
+
+def _profile_in(node: Node | None) -> str:
+    return CLASSIC if node is None else node.data or CLASSIC
 
 
 def ascending(assignment: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
