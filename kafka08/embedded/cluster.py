@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from kafka08.admin.client import AdminClient
 from kafka08.embedded.broker import ALL_INTERFACES, PROPERTIES, EmbeddedBroker
@@ -32,7 +32,8 @@ from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.fork_server import warm
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.kept_session import KeptSession
-from kafka08.embedded.ports import free_ports, is_free, written_port
+from kafka08.embedded.lacking import says_what_lacks
+from kafka08.embedded.ports import check_ports, free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.reset import delete_all
@@ -61,6 +62,7 @@ PORT_ATTEMPTS = 4
 _POLL_S = 0.005
 
 ZooKeeperKind: TypeAlias = Literal["embedded", "java"]
+ZOOKEEPERS: Final = get_args(ZooKeeperKind)
 
 
 class EmbeddedCluster(Startable):
@@ -80,7 +82,7 @@ class EmbeddedCluster(Startable):
                 None: that whose data is in `data_dir`; where there is none, "java" in a given
                 `data_dir`, else "embedded". ConfigError for a directory with the other one's data
     ports       preferred ports of ZooKeeper and then of each broker; where one is taken or missing
-                in the list, a free one is chosen
+                in the list, or is 0, a free one is chosen. ConfigError for what is no port
     cuttable    put a relay in front of every broker and of ZooKeeper, so that `cut` works. It costs
                 some tens of microseconds per request and a copy of every byte. ConfigError with
                 host.name or advertised.host.name, since clients must reach the relay
@@ -99,6 +101,9 @@ class EmbeddedCluster(Startable):
         ports: Sequence[int] = (),
         cuttable: bool = False,
     ) -> None:
+        if zookeeper not in (None, *ZOOKEEPERS):
+            raise ConfigError(f"zookeeper: {zookeeper!r} is not one of {', '.join(ZOOKEEPERS)}")
+        check_ports(ports)
         self._temporary = data_dir is None
         self._config = cluster_config(
             *(brokers, config or {}, level),
@@ -108,7 +113,7 @@ class EmbeddedCluster(Startable):
         )
         self.data_dir = _directory(data_dir)
         self._count = brokers
-        self._guard = Guard(self.data_dir if self._temporary else None)
+        self._guard = self._make_guard()
         self._ports = list(ports)
         self.zookeeper = self._make_zookeeper(zookeeper)
         self.session = KeptSession(self.zookeeper)
@@ -122,6 +127,15 @@ class EmbeddedCluster(Startable):
         # Not a method of this object: brokers would keep a dropped cluster alive.
         self._doings = Doings()
         self._note = self._doings.note
+
+    def _make_guard(self) -> Guard:
+        try:
+            with says_what_lacks():
+                return Guard(self.data_dir if self._temporary else None)
+        except BaseException:
+            if self._temporary:
+                self.data_dir.rmdir()  # rmtree would need a descriptor
+            raise
 
     def _make_zookeeper(self, kind: ZooKeeperKind | None) -> ZooKeeperProcess:
         directory = self.data_dir / "zookeeper"
@@ -165,6 +179,7 @@ class EmbeddedCluster(Startable):
         """Brokers first, then ZooKeeper."""
         return [*(broker.process for broker in self.brokers), self.zookeeper.process]
 
+    @says_what_lacks()
     def start(self) -> None:
         """Start all processes and wait until the cluster is ready (`await_ready`).
 
@@ -290,7 +305,7 @@ class EmbeddedCluster(Startable):
         candidates = self._ports[number + 1 : number + 2]
         if (earlier := written_port(self._properties(number), "advertised.port")) is not None:
             candidates.insert(0, earlier)
-        return next((port for port in candidates if is_free(self._ports_host, port)), None)
+        return next((port for port in candidates if port and is_free(self._ports_host, port)), None)
 
     def await_ready(
         self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_S

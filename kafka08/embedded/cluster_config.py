@@ -43,6 +43,8 @@ def cluster_config(
 ) -> dict[str, str]:
     """The keys of each broker, with `api.level`; the parameters are those of EmbeddedCluster, and
     the level of its data. ConfigError."""
+    if type(brokers) is not int or brokers < 1:
+        raise ConfigError(f"brokers: {brokers!r} is not a number of 1 or more")
     level = _level_of(level, config, kept)
     _check_addresses(config, cuttable)
     defaults = DEFAULTS | OF_TEMPORARY if is_temporary else DEFAULTS
@@ -52,9 +54,15 @@ def cluster_config(
 
 
 def kept_level(data_dir: Path) -> str | None:
-    """The level of the brokers that have their data in a cluster's directory; None without any."""
+    """The level of the brokers that have their data in a cluster's directory; None without any.
+    ConfigError for the directory of another user."""
     properties = data_dir / "broker-0" / PROPERTIES
-    level = load_properties(properties).get("api.level") if properties.exists() else None
+    try:
+        level = load_properties(properties).get("api.level") if properties.exists() else None
+    except PermissionError as error:
+        raise ConfigError(
+            f"data_dir: {properties} cannot be read: permission denied. Use a directory of your own"
+        ) from error
     return level if level in LEVELS else None
 
 

@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Final, Literal, TypeAlias
 
@@ -83,27 +84,23 @@ class ForkServer(ProcessBound):
 
     def __init__(self, kind: Kind, environ: Mapping[str, str]) -> None:
         self.circumstances = _circumstances(environ)
-        self._commands, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._running = 0
         self._is_retired = False
-        with theirs:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    MODULE,
-                    kind,
-                    str(theirs.fileno()),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._errors,
-                start_new_session=True,
-                env=environ,
-                pass_fds=[theirs.fileno()],
-            )
+        with ExitStack() as opened:
+            self._commands, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            opened.enter_context(self._commands)
+            with theirs:
+                self._errors = opened.enter_context(tempfile.TemporaryFile())
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", MODULE, kind, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._errors,
+                    start_new_session=True,
+                    env=environ,
+                    pass_fds=[theirs.fileno()],
+                )
+            opened.pop_all()
 
     @property
     def pid(self) -> int:
@@ -156,6 +153,8 @@ class ForkServer(ProcessBound):
 
     def close(self) -> None:
         """End it, and the servers that still run."""
+        if not hasattr(self, "_process"):
+            return  # the system refused it
         self._commands.close()
         self._process.kill()
         self._process.wait()
@@ -167,7 +166,8 @@ class ForkServer(ProcessBound):
 
     def _abandon(self) -> None:
         # It ends when this socket has no other end left: a forked process must not be one.
-        self._commands.close()
+        if hasattr(self, "_process"):
+            self._commands.close()
 
     def _finish(self, timeout: float) -> None:
         if not self._running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 
 from kafka08.config import PORT_MAX, load_properties
@@ -46,6 +47,13 @@ def listen_fault(host: str, port: int) -> str | None:
         except OSError as error:
             return listen_error_text(error)
     return None
+
+
+def check_ports(ports: Iterable[int]) -> None:
+    """ConfigError for what is neither a port nor 0."""
+    for port in ports:
+        if type(port) is not int or not 0 <= port <= PORT_MAX:
+            raise ConfigError(f"ports: {port!r} is not a number from 0 to {PORT_MAX}")
 
 
 def written_port(properties: Path, key: str) -> int | None:

@@ -382,8 +382,40 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPa
             cluster.create_topic("t", 2)
 
 
-def test_an_impossible_level_is_refused_at_once(tmp_path: Path) -> None:
-    """An unknown level and two different ones are errors before anything is created."""
+WITHOUT_DESCRIPTORS = """
+import os, resource, sys, tempfile
+from kafka08.embedded import EmbeddedCluster
+tempfile.tempdir = sys.argv[1]
+used = len(os.listdir("/proc/self/fd"))
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+for more in (0, 2, 5):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + more, hard))
+    try:
+        with EmbeddedCluster(1):
+            pass
+    except Exception as error:
+        print(type(error).__name__, error)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+print(os.listdir(sys.argv[1]), len(os.listdir("/proc/self/fd")) - used)
+"""
+
+
+def test_without_descriptors_it_says_so(tmp_path: Path) -> None:
+    """A start without enough descriptors, for the first of its processes or a later one, names
+    their limit, and leaves no file and no descriptor."""
+    command = [sys.executable, "-c", WITHOUT_DESCRIPTORS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    *errors, left = done.stdout.splitlines()
+    assert errors == 3 * [
+        "KafkaError the cluster cannot start: too many open files: raise this process's limit of "
+        "open files (ulimit -n)"
+    ]
+    assert left == "[] 0"
+    assert "Traceback" not in done.stderr
+
+
+def test_an_impossible_argument_is_refused_at_once(tmp_path: Path) -> None:
+    """An unknown level, two different ones and so on are errors before anything is created."""
     known = "is not one of 0.8.2, 0.9.0, 0.10.2, 0.11.0"
     refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"level": "0.10.1"}, f"level: '0.10.1' {known}"),
@@ -393,6 +425,10 @@ def test_an_impossible_level_is_refused_at_once(tmp_path: Path) -> None:
             {"level": "0.10.2", "config": {"api.level": "0.9.0"}},
             "level: '0.10.2', but api.level is '0.9.0' in config: give one of them",
         ),
+        ({"brokers": 0}, "brokers: 0 is not a number of 1 or more"),
+        ({"brokers": "3"}, "brokers: '3' is not a number"),
+        ({"zookeeper": "apache"}, "zookeeper: 'apache' is not one of embedded, java"),
+        ({"ports": [2181, 70_000]}, "ports: 70000 is not a number from 0 to 65535"),
     )
     for keys, says in refused:
         with pytest.raises(ConfigError, match=re.escape(says)):
