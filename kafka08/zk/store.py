@@ -262,7 +262,7 @@ class ClusterStore:
         return {name: stat.created_zxid for name, stat in found.items() if stat is not None}
 
     def new_topic_needs(self) -> tuple[dict[int, nodes.BrokerRegistration], list[str], str]:
-        """`registrations`, `topics` and `profile`, on which a new topic depends: two round trips."""
+        """`registrations`, `topics`, `profile`, on which a new topic depends: two round trips."""
         ids, topics, profile = self.zk.pipeline(
             [Children(paths.BROKER_IDS), Children(paths.BROKER_TOPICS), Get(paths.PROFILE)]
         )

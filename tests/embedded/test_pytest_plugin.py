@@ -193,6 +193,23 @@ def test_a_cluster_that_cannot_be_healed_is_one_error(tmp_path: Path) -> None:
     assert "RuntimeError: cannot heal" in result.stdout
 
 
+def test_logs_are_kept_on_request(tmp_path: Path) -> None:
+    """With an option the output of each process is kept when its directory goes."""
+    source = "def test_it(kafka08_cluster): kafka08_cluster.kill(0)"
+    assert run(tmp_path, source, "--kafka08-logs", "logs").returncode == 0
+    [cluster] = (tmp_path / "logs").iterdir()
+    assert sorted(log.name for log in cluster.iterdir()) == ["ZooKeeper.log", "broker-0.log"]
+    assert "started (kafka.server.KafkaServer)" in (cluster / "broker-0.log").read_text()
+
+
+def test_an_impossible_configuration_is_an_error(tmp_path: Path) -> None:
+    """A test that was skipped for a mistake would be missed."""
+    source = "def test_it(kafka08_cluster): pass"
+    refused = run(tmp_path, source, "-o", "kafka08_config=listeners=PLAINTEXT://:1")
+    assert refused.returncode == 1
+    assert "listeners: each broker has its own port" in refused.stdout
+
+
 @pytest.mark.parametrize("brokers", ["x", "0", "-1"])
 def test_an_invalid_number_of_brokers_is_misuse(tmp_path: Path, brokers: str) -> None:
     """The error has key and value, and comes before any test runs."""
