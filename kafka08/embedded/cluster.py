@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,7 +25,7 @@ from kafka08.admin.client import AdminClient
 from kafka08.embedded.broker import ALL_INTERFACES, PROPERTIES, EmbeddedBroker
 from kafka08.embedded.cluster_config import cluster_config, kept_level
 from kafka08.embedded.damage import corrupt_tail
-from kafka08.embedded.directories import make_directory
+from kafka08.embedded.directories import make_directory, make_temporary, temporary_path
 from kafka08.embedded.elections import ended_elections, held_elections
 from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.fork_server import warm
@@ -129,13 +128,12 @@ class EmbeddedCluster(Startable):
         self._note = self._doings.note
 
     def _make_guard(self) -> Guard:
-        try:
-            with says_what_lacks():
-                return Guard(self.data_dir if self._temporary else None)
-        except BaseException:
+        """The guard first, and then the temporary directory that it would remove."""
+        with says_what_lacks():
+            guard = Guard(self.data_dir if self._temporary else None)
             if self._temporary:
-                self.data_dir.rmdir()  # rmtree would need a descriptor
-            raise
+                make_temporary(self.data_dir)
+        return guard
 
     def _make_zookeeper(self, kind: ZooKeeperKind | None) -> ZooKeeperProcess:
         directory = self.data_dir / "zookeeper"
@@ -623,14 +621,14 @@ def choose_zookeeper(data_dir: Path, *, is_to_last: bool) -> ZooKeeperKind:
 
 
 def _directory(data_dir: Path | str | None) -> Path:
-    """The absolute directory; a new one for None. ConfigError for one with a comma."""
-    directory = Path(data_dir or tempfile.gettempdir()).absolute()
+    """The absolute directory; a new path for None. ConfigError for one with a comma."""
+    directory = Path(data_dir).absolute() if data_dir else temporary_path("kafka08-cluster-")
     if "," in str(directory):
         raise ConfigError(
             f"data_dir: {str(directory)!r}: a comma separates directories in log.dirs. Use a "
             "directory without one"
         )
-    return directory if data_dir else Path(tempfile.mkdtemp("", "kafka08-cluster-", directory))
+    return directory
 
 
 def _knows(broker: EmbeddedBroker, expected: set[tuple[int, int]]) -> bool:

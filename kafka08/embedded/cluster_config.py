@@ -43,8 +43,8 @@ def cluster_config(
 ) -> dict[str, str]:
     """The keys of each broker, with `api.level`; the parameters are those of EmbeddedCluster, and
     the level of its data. ConfigError."""
-    if type(brokers) is not int or brokers < 1:
-        raise ConfigError(f"brokers: {brokers!r} is not a number of 1 or more")
+    if type(brokers) is not int or brokers < 0:
+        raise ConfigError(f"brokers: {brokers!r} is not a number of brokers")
     level = _level_of(level, config, kept)
     _check_addresses(config, cuttable)
     defaults = DEFAULTS | OF_TEMPORARY if is_temporary else DEFAULTS

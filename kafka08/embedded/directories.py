@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
+import tempfile
 from pathlib import Path
 
 from kafka08.errors import ConfigError
+
+
+def temporary_path(prefix: str) -> Path:
+    """An absolute path for temporary files that nobody else has. It is not made: what removes it
+    when its owner is killed must be there before."""
+    return Path(tempfile.gettempdir()).absolute() / f"{prefix}{secrets.token_hex(8)}"
+
+
+def make_temporary(path: Path) -> None:
+    """Make the directory, for this user alone. OSError."""
+    path.mkdir(mode=0o700)
 
 
 def make_directory(path: Path) -> None:

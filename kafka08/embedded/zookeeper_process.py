@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import shutil
 import socket
-import tempfile
 import time
 from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar, Final
 
-from kafka08.embedded.directories import make_directory
+from kafka08.embedded.directories import make_directory, make_temporary, temporary_path
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports, is_free, listen_fault, written_port
 from kafka08.embedded.process import ManagedProcess
@@ -56,10 +55,15 @@ class ZooKeeperProcess(Startable):
         self._wanted_port = port
         self._preferred_port = preferred_port
         self._temporary = data_dir is None
-        self._directory = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-zookeeper-")).absolute()
+        self._directory = (
+            temporary_path("kafka08-zookeeper-") if data_dir is None else Path(data_dir).absolute()
+        )
         self._check_directory()
-        make_directory(self._directory)
         self._own_guard = None if guard else Guard(self._directory if self._temporary else None)
+        if self._temporary:
+            make_temporary(self._directory)
+        else:
+            make_directory(self._directory)
         self._guard = guard or self._own_guard
         self._log = self._directory / "zookeeper.log"
         self._config = self._directory / "zoo.cfg"

@@ -20,6 +20,7 @@ from kafka08.admin import AdminClient
 from kafka08.consumer import KafkaConsumer
 from kafka08.embedded import EmbeddedBroker, EmbeddedCluster, EmbeddedZooKeeper
 from kafka08.embedded.cluster import ZooKeeperKind, choose_zookeeper
+from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import is_free
 from kafka08.embedded.zookeeper_process import DATA, JOURNAL
 from kafka08.errors import ConfigError, KafkaError
@@ -382,6 +383,24 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPa
             cluster.create_topic("t", 2)
 
 
+def test_a_temporary_directory_is_guarded_before_it_exists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program that is killed between the two would leave it for ever."""
+    existed: list[bool] = []
+
+    class Watched(Guard):
+        def __init__(self, temporary: Path | None = None) -> None:
+            assert temporary is not None
+            existed.append(temporary.exists())
+            super().__init__(temporary)
+
+    for kind, module in ((EmbeddedCluster, "cluster"), (EmbeddedZooKeeper, "zookeeper_process")):
+        monkeypatch.setattr(f"kafka08.embedded.{module}.Guard", Watched)
+        kind().stop()
+    assert existed == [False, False]
+
+
 WITHOUT_DESCRIPTORS = """
 import os, resource, sys, tempfile
 from kafka08.embedded import EmbeddedCluster
@@ -423,8 +442,8 @@ def test_an_impossible_argument_is_refused_at_once(tmp_path: Path) -> None:
             {"level": "0.10.2", "config": {"api.level": "0.9.0"}},
             "level: '0.10.2', but api.level is '0.9.0' in config: give one of them",
         ),
-        ({"brokers": 0}, "brokers: 0 is not a number of 1 or more"),
-        ({"brokers": "3"}, "brokers: '3' is not a number"),
+        ({"brokers": -1}, "brokers: -1 is not a number of brokers"),
+        ({"brokers": "3"}, "brokers: '3' is not a number of brokers"),
         ({"zookeeper": "apache"}, "zookeeper: 'apache' is not one of embedded, java"),
         ({"ports": [2181, 70_000]}, "ports: 70000 is not a number from 0 to 65535"),
     )

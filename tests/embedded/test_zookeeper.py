@@ -181,7 +181,7 @@ def test_an_embedded_server_has_faults_on_command() -> None:
         server.delay_replies(0.05)
         began = time.monotonic()
         assert client.get("/mine").data == "y"
-        assert time.monotonic() - began >= 0.05
+        assert time.monotonic() - began > 0.048  # the server counts whole ms
         server.delay_replies(0)
         server.expire_session(client.session_id)
         until(lambda: client.stat("/mine") is None, "the znode to go")
