@@ -153,29 +153,36 @@ def wide_produce(subject: Subject, topic: str) -> Play:
     return wide(subject, load.wide_produce_frame(topic, sets), ProduceRequest)
 
 
-def wide_fetch(set_bytes: int) -> Callable[[Subject, str], Play]:
+def wide_fetch(
+    set_bytes: int, value_bytes: int = 100, connections: int = WIDE_CONNECTIONS
+) -> Callable[[Subject, str], Play]:
     """Requests for all that 200 partitions have, a set of about `set_bytes` each; for 0, of one
     that is at the end of all of them."""
 
     def prepare(subject: Subject, topic: str) -> Play:
-        sets = [(number, load.plain_set(100, max(1, set_bytes))) for number in range(WIDE)]
+        sets = [(number, load.plain_set(value_bytes, max(1, set_bytes))) for number in range(WIDE)]
         with load.connect(subject.address) as connection:
             response = load.exchange(connection, load.wide_produce_frame(topic, sets))
         load.check_response(ProduceRequest, response)
         frame = load.wide_fetch_frame(topic, WIDE, 0 if set_bytes else 1)
-        return wide(subject, frame, FetchRequest)
+        return wide(subject, frame, FetchRequest, connections)
 
     return prepare
 
 
-def wide(subject: Subject, frame: bytes, request: type[ProduceRequest | FetchRequest]) -> Play:
-    """Four connections that send one request again and again, four ahead."""
+def wide(
+    subject: Subject,
+    frame: bytes,
+    request: type[ProduceRequest | FetchRequest],
+    connections: int = WIDE_CONNECTIONS,
+) -> Play:
+    """Connections that send one request again and again, four ahead."""
     with load.connect(subject.address) as connection:
         response = load.exchange(connection, frame)
     load.check_response(request, response)
     streams = [
         load.Stream(subject.address, [frame], len(response), WIDE_WINDOW)
-        for _ in range(WIDE_CONNECTIONS)
+        for _ in range(connections)
     ]
     return partial(driven_requests, subject, streams)
 
@@ -281,6 +288,12 @@ CASES = (
         partitions=WIDE,
     ),
     Case("fetch of 200, 20 KB each", request_rate(1.5, 0.6), wide_fetch(20_000), partitions=WIDE),
+    Case(  # of one message each: the JVM looks at each message up to the high watermark
+        "fetch of 200, 64 KB each",
+        request_rate(1.5, 0.7),
+        wide_fetch(64_000, 64_000, connections=1),
+        partitions=WIDE,
+    ),
     Case("poll of 200 partitions", request_rate(1.5, 0.6), wide_fetch(0), partitions=WIDE),
     Case(
         "40 MB request in small pieces",
