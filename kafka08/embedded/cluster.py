@@ -17,7 +17,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
@@ -57,6 +57,7 @@ logger = logging.getLogger(__name__)
 START_S = 60.0
 TOPIC_S = 20.0
 RESET_S = 20.0
+LED_S = 5.0
 PORT_ATTEMPTS = 4
 _POLL_S = 0.005
 
@@ -514,8 +515,8 @@ class EmbeddedCluster(Startable):
 
     def heal(self) -> None:
         """Undo every fault except damaged files: remove rules, repair disks, restore networks,
-        resume paused brokers, start stopped ones, and wait until all are registered and ready. Fast
-        if there is no fault."""
+        resume paused brokers, start stopped ones, and wait until all are registered and ready, and
+        no partition waits for its leader. Fast if there is no fault."""
         if self._faults is not None:
             self._faults.clear()
         faulty = bool(self._cut) or self._session_ended
@@ -541,6 +542,8 @@ class EmbeddedCluster(Startable):
         if faulty:
             self.await_ready()
             self._session_ended = False
+            with suppress(KafkaError):  # a test may have damaged a topic so that none can lead it
+                self.wait.led(LED_S)
 
     def reset(self) -> None:
         """Make the cluster as new: heal it, and delete all topics, groups, offsets and overrides.
