@@ -14,11 +14,27 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 LEVEL: Final = "kafka08.log_level"
 """The context's key for --log-level, for a command that sets up its own log."""
 HINTS: Final = {
-    "--topic": "the topic is a word of its own, as in 'kafka08 topic describe TOPIC'.",
     "--new-consumer": "a group with a coordinator is joined with --bootstrap alone.",
     "--port": "a broker has --override port=N, or listeners in its configuration.",
 }
 """Options of other tools, or that one would expect, and what does their work here."""
+WORDS: Final = ("--topic", "--group")
+"""Options of other tools whose value is an argument here."""
+
+
+def hint_for(option: str, command: click.Command, path: str) -> str | None:
+    """The answer to an option of another tool: how this command, or another, takes its value."""
+    if option not in WORDS:
+        return HINTS.get(option)
+    noun = option.removeprefix("--")
+    names = {noun} | ({"name"} if f" {noun} " in path else set())
+    for argument in command.params:
+        if isinstance(argument, click.Argument):
+            word = argument.human_readable_name.lower().rstrip("s.")
+            if word in names:
+                return f"the {noun} is a word of its own, as in '{path} {noun.upper()}'."
+    about_one = f"kafka08 {noun} describe {noun.upper()}"
+    return f"give the {noun} to a command about one, as in '{about_one}'."
 
 
 class Commands(click.Group):
@@ -35,7 +51,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
-            hint = HINTS.get(error.option_name)
+            where = error.ctx
+            assert where is not None
+            hint = hint_for(error.option_name, where.command, where.command_path)
             if hint is None:
                 raise
             says = f"No such option {error.option_name!r}: {hint}"

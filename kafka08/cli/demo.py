@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from kafka08.cli.echo import show
+from kafka08.cli.echo import say, show
 from kafka08.cli.options import example, json_option
+from kafka08.cli.stderr_logging import warnings_withheld
 from kafka08.cli.table import show_json
 
 if TYPE_CHECKING:
@@ -55,11 +56,14 @@ def demo(source: Path | None, brokers: int, spark: bool, output: Path, as_json: 
 
         prepare_output(output)
     results = []
-    with Bars() as bars:
+    with warnings_withheld() as warnings, Bars() as bars:
         wanted = output if spark else None
         for result in run_demo(source, brokers=brokers, output=wanted, progress=bars):
             results.append(result)
             bars.end_stage()
+    if any(result.fault for result in results):
+        for warning in warnings:
+            say(warning)
     if as_json:
         show_json([stage_of(result) for result in results])
     else:
@@ -97,6 +101,10 @@ class Bars:
         """Start a line; the result advances its bar."""
         task = self._current = self._progress.add_task(title, total=total)
         return lambda count: self._progress.update(task, completed=count)
+
+    def happened(self, what: str) -> None:
+        """A line of its own, above the bars."""
+        say(f"  {what}")
 
     def end_stage(self) -> None:
         """Mark the line of the stage as done."""

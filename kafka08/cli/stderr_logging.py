@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from kafka08.cli.echo import say
@@ -36,11 +37,41 @@ def show_from(level: int) -> None:
                 handler.filters.clear()
 
 
+@contextmanager
+def warnings_withheld() -> Iterator[list[str]]:
+    """Keep warnings, the first TEXTS_MAX, instead of printing them: for a command that breaks
+    things on purpose. They are printed if the block ends with an error. With a lower --log-level
+    they are printed at once."""
+    kept: list[str] = []
+    handlers = [
+        handler
+        for handler in logging.getLogger().handlers
+        if isinstance(handler, StderrHandler) and handler.level >= logging.WARNING
+    ]
+    for handler in handlers:
+        handler.kept = kept
+    try:
+        yield kept
+    except BaseException:
+        for line in kept:
+            say(line)
+        raise
+    finally:
+        for handler in handlers:
+            handler.kept = None
+
+
 class StderrHandler(logging.Handler):
-    """Writes to the current stderr, so that progress bars can move out of the way."""
+    """Writes to the current stderr, so that progress bars can move out of the way; or to `kept`."""
+
+    kept: list[str] | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(self.format(record))
+        line = self.format(record)
+        if self.kept is None:
+            say(line)
+        elif len(self.kept) < TEXTS_MAX:
+            self.kept.append(line)
 
 
 class RepeatFilter(logging.Filter):

@@ -126,6 +126,7 @@ class Job:
         if not victim:
             return result
         self.cluster.heal()
+        self.progress.happened(f"broker {victim} was started again")
         return replace(result, verdict=f"{result.verdict}; broker {victim} was killed")
 
     def consume_rest(self) -> StageResult:
@@ -183,10 +184,13 @@ class Job:
     def _change(self, group: Group, change: str, name: str) -> None:
         if change == "join":
             group.join(name)
+            self.progress.happened(f"{name} joined the group")
         elif change == "leave":
             group.leave(name)
+            self.progress.happened(f"{name} left; the others read its partitions")
         else:
             self.cluster.kill(int(name))
+            self.progress.happened(f"broker {name} was killed; others lead its partitions")
 
     def _group_fault(self, storage: StorageName) -> str:
         """How the read and committed messages differ from the expected; empty if not at all."""
@@ -206,9 +210,11 @@ class Job:
             self.tally.ceiling = total * 3 // 4  # they read meanwhile
             with self._migration() as migration:
                 migration.start()
+                self.progress.happened("the members commit to ZooKeeper and to Kafka")
                 problems.extend(migration.verify(WATCHING).problems)
                 if not problems:
                     problems.extend(migration.finish(WATCHING).problems)
+                    self.progress.happened("the members commit to Kafka alone")
 
         result = self._consume(
             "migrate to Kafka while the group reads",

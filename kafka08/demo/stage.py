@@ -33,6 +33,9 @@ class Progress(Protocol):
     def stage(self, title: str, total: int | None) -> Callable[[int], None]:
         """Begin a stage of `total` messages; the caller calls the result with the count so far."""
 
+    def happened(self, what: str) -> None:
+        """Say what the demo has just done to the cluster or the group."""
+
 
 def differences(what: str, seen: dict[int, int], expected: dict[int, int]) -> str:
     """The differences of two maps partition → offset, as text; empty if they are equal."""

@@ -40,6 +40,25 @@ def test_a_mistyped_command_names_the_nearest(line: str, hint: str) -> None:
     assert hint in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("topic describe --topic t", "'kafka08 topic describe TOPIC'"),
+        ("topic list --topic t", "'kafka08 topic describe TOPIC'"),
+        ("consume --topic t", "'kafka08 consume TOPIC'"),
+        ("offsets reset --group g --to earliest", "'kafka08 offsets reset GROUP'"),
+        ("migrate plan --group g", "'kafka08 migrate plan GROUP'"),
+        ("group list --new-consumer", "--bootstrap alone"),
+        ("broker start --port 9", "--override port=N"),
+    ],
+)
+def test_an_option_of_kafkas_tools_names_what_does_its_work(line: str, hint: str) -> None:
+    """With the command that was given, where it takes the name as a word."""
+    with pytest.raises(click.UsageError, match="No such option") as refused:
+        root.main(line.split(), prog_name="kafka08", standalone_mode=False)
+    assert hint in refused.value.message
+
+
 def leaves(group: click.Group, path: str = "") -> list[tuple[str, click.Command]]:
     """Every command that is no group, with its words."""
     context = click.Context(group)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
 
 from kafka08.cli.echo import coloured, wanted_colour
-from kafka08.cli.stderr_logging import REPEAT_S, TEXTS_MAX, RepeatFilter
+from kafka08.cli.stderr_logging import (
+    REPEAT_S,
+    TEXTS_MAX,
+    RepeatFilter,
+    StderrHandler,
+    warnings_withheld,
+)
 
 
 def record(text: str) -> logging.LogRecord:
@@ -30,6 +37,39 @@ def test_it_does_not_remember_without_bound() -> None:
     once = RepeatFilter(lambda: 0.0)
     assert all(once.filter(record(str(n))) for n in range(3 * TEXTS_MAX))
     assert len(once._said) <= TEXTS_MAX
+
+
+@pytest.fixture
+def log() -> Iterator[logging.Logger]:
+    """A logger whose warnings go to stderr, by no other handler of ours."""
+    root, handler = logging.getLogger(), StderrHandler(logging.WARNING)
+    others = [other for other in root.handlers if isinstance(other, StderrHandler)]
+    for other in others:
+        root.removeHandler(other)
+    root.addHandler(handler)
+    yield logging.getLogger("kafka08.test")
+    root.removeHandler(handler)
+    for other in others:
+        root.addHandler(other)
+
+
+def test_withheld_warnings_are_printed_after_an_error_alone(
+    log: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command that kills a broker has warnings about it: they are of use if it fails."""
+    with warnings_withheld() as kept:
+        log.warning("expected")
+    assert (kept, capsys.readouterr().err) == (["expected"], "")
+
+    def fail() -> None:
+        with warnings_withheld():
+            log.warning("the cause")
+            raise ValueError("it fails")
+
+    with pytest.raises(ValueError, match="it fails"):
+        fail()
+    log.warning("later")
+    assert capsys.readouterr().err == "the cause\nlater\n"
 
 
 @pytest.mark.parametrize(

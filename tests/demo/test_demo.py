@@ -32,6 +32,9 @@ class Silent:
     def stage(self, title: str, total: int | None) -> Callable[[int], None]:
         return lambda count: None
 
+    def happened(self, what: str) -> None:
+        pass
+
 
 @pytest.fixture
 def text(tmp_path: Path, apache_zookeeper: ZooKeeperServer) -> Path:
@@ -101,7 +104,7 @@ def start(text: Path, tmp_path: Path) -> Iterator[Callable[..., Demo]]:
 def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> None:
     """Exit code 0, a row for each stage on stdout, each of them ok, the numbers those of the text,
     and where the table and the chart are; afterwards there is no process and no file of it but
-    these."""
+    these. What it does to the group is said, and members' warnings about it are not shown."""
     demo = start("--output", "made/here")
     assert 0 == demo.popen.wait(DEADLINE_S), demo.err
     table = demo.out.read_text()
@@ -110,6 +113,8 @@ def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> 
     assert 8 == table.count("ok: ")
     assert f"{LINES:,}" in table
     assert "WRONG" not in table
+    assert "  reader-b left; the others read its partitions\n" in demo.err
+    assert "WARNING" not in demo.err
     parquet, chart = map(Path, table.splitlines()[-2:])
     assert (tmp_path / chart).read_bytes().startswith(b"\x89PNG")
     assert list((tmp_path / parquet).glob("*.parquet"))
