@@ -112,25 +112,25 @@ class Waits:
         """Wait until a running broker leads each partition that one could lead, and all of them
         know it: a member of its ISR runs, and its topic is not about to be deleted."""
         running = {broker.id: broker for broker in self._cluster.brokers if broker.running}
-        with self._store() as store:
+        store = self._store
 
-            def look() -> None:
-                kept = set(store.topics()) - set(store.topics_to_delete())
-                assigned = store.assignments(sorted(kept))
-                states = store.leader_and_isr(
-                    [TopicPartition(topic, n) for topic, of in assigned.items() for n in of]
-                )
-                able = {tp: s for tp, s in states.items() if not running.keys().isdisjoint(s.isr)}
-                waiting = [tp for tp, state in able.items() if state.leader not in running]
-                if waiting:
-                    raise NotYet(f"no leader of {some_of(sorted(map(str, waiting)))}")
-                for broker in running.values():
-                    with connection_to(broker) as connection:
-                        known = metadata(connection)
-                    for tp, state in able.items():
-                        check_leader(broker.id, known, tp.topic, tp.partition, state.leader)
+        def look() -> None:
+            kept = set(store.topics()) - set(store.topics_to_delete())
+            assigned = store.assignments(sorted(kept))
+            states = store.leader_and_isr(
+                [TopicPartition(topic, n) for topic, of in assigned.items() for n in of]
+            )
+            able = {tp: s for tp, s in states.items() if not running.keys().isdisjoint(s.isr)}
+            waiting = [tp for tp, state in able.items() if state.leader not in running]
+            if waiting:
+                raise NotYet(f"no leader of {some_of(sorted(map(str, waiting)))}")
+            for broker in running.values():
+                with connection_to(broker) as connection:
+                    known = metadata(connection)
+                for tp, state in able.items():
+                    check_leader(broker.id, known, tp.topic, tp.partition, state.leader)
 
-            self._until("all partitions have leaders", look, timeout)
+        self._until("all partitions have leaders", look, timeout)
 
     def group(self, name: str, members: int, timeout: float = TIMEOUT_S) -> Assignment:
         """Wait until the group, of either kind, has exactly so many members and is stable: each
