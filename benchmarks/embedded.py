@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -78,8 +79,11 @@ def measure_ours(times: Times, brokers: int) -> None:
     cluster = EmbeddedCluster(brokers)
     timed(times, f"ours, {brokers}: start", cluster.start)
     try:
-        create = "a topic with a replica on each broker"
-        timed(times, f"ours, {brokers}: {create}", lambda: cluster.create_topic("t", 1, brokers))
+        first, later = "first topic, a replica on each broker", "a later topic"
+        timed(times, f"ours, {brokers}: {first}", lambda: cluster.create_topic("t", 1, brokers))
+        for name in ("u", "v", "w"):
+            create = partial(cluster.create_topic, name, 1, brokers)
+            timed(times, f"ours, {brokers}: {later}", create)
         sizes = [pss(broker.process.pid or 0) for broker in cluster.brokers]
         note(times, f"ours, {brokers}: MB of a broker (PSS)", max(sizes) / 1e6)
         timed(times, f"ours, {brokers}: reset", cluster.reset)
