@@ -372,6 +372,10 @@ class MemberIdRequired(ApiError, code=79, since=None):
     """The response has the id with which the member must join again."""
 
 
+class FencedInstanceId(ApiError, code=82, since=None):
+    """Another member has taken the place of this one: it has the same group.instance.id."""
+
+
 class InvalidRecord(ApiError, code=87, since=None):
     """A record breaks a rule of its topic, or the batch is malformed."""
 

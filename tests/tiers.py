@@ -167,6 +167,7 @@ TIERS: Final = (
             "tests/interop/test_foreign_clients.py",
             "tests/interop/test_group_assignors_on_jvm.py",
             "tests/interop/test_group_histories_on_jvm.py",
+            "tests/interop/test_group_members_on_jvm.py",
             "tests/interop/test_group_tools.py",
             "tests/interop/test_kafka_consumer_on_jvm.py",
             "tests/interop/test_layouts_on_jvm.py",

@@ -51,6 +51,7 @@ class KafkaConsumerConfigKeywords(TypedDict, total=False):
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     partition_assignment_strategy: str
+    group_instance_id: str
     session_timeout_ms: int
     heartbeat_interval_ms: int
     max_poll_interval_ms: int

@@ -6,10 +6,21 @@ Error codes: 15, 16, 22, 25, 27. Source: kafka.coordinator.GroupCoordinator 0.9.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    WireForm,
+)
+
+INSTANCE_VERSION: Final = 3
 
 
 @dataclass(slots=True)
@@ -25,6 +36,8 @@ class HeartbeatRequest(Request):
     group: String
     generation: Int32
     member_id: String
+    instance_id: NullableString = None
+    """The name of a static member."""
 
 
 class HeartbeatResponseV1(WireForm, of=HeartbeatResponse):
@@ -32,6 +45,15 @@ class HeartbeatResponseV1(WireForm, of=HeartbeatResponse):
 
     throttle_ms: Int32
     error_code: Int16
+
+
+class HeartbeatRequestV3(WireForm, of=HeartbeatRequest):
+    """2.3: adds the name of a static member."""
+
+    group: String
+    generation: Int32
+    member_id: String
+    instance_id: NullableString
 
 
 API = Api(
@@ -42,5 +64,7 @@ API = Api(
     (
         ApiVersion(0, HeartbeatRequest, HeartbeatResponse, since=Level.V0_9_0),
         ApiVersion(1, HeartbeatRequest, HeartbeatResponseV1, since=Level.V0_11_0),
+        ApiVersion(2, HeartbeatRequest, HeartbeatResponseV1, since=None),
+        ApiVersion(INSTANCE_VERSION, HeartbeatRequestV3, HeartbeatResponseV1, since=None),
     ),
 )

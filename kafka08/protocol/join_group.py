@@ -17,6 +17,7 @@ from kafka08.protocol.types import (
     Int16,
     Int32,
     NotNullBytes,
+    NullableString,
     Request,
     Response,
     String,
@@ -25,6 +26,9 @@ from kafka08.protocol.types import (
 
 MEMBER_ID_VERSION: Final = 4
 """From this version on (2.2) a new member gets its id first, with error 79, and joins with it."""
+
+INSTANCE_VERSION: Final = 5
+"""From this version on (2.3) members can be static: the request has their group.instance.id."""
 
 
 @dataclass(slots=True)
@@ -40,6 +44,7 @@ class JoinGroupProtocol:
 class JoinGroupMember:
     member_id: String
     metadata: NotNullBytes
+    instance_id: NullableString = None
 
 
 @dataclass(slots=True)
@@ -68,6 +73,8 @@ class JoinGroupRequest(Request):
     protocol_type: String
     protocols: list[JoinGroupProtocol]
     """In order of preference."""
+    instance_id: NullableString = None
+    """The name of a static member."""
 
 
 class JoinGroupRequestV0(WireForm, of=JoinGroupRequest):
@@ -104,6 +111,34 @@ class JoinGroupResponseV2(WireForm, of=JoinGroupResponse):
     members: list[JoinGroupMember]
 
 
+class JoinGroupRequestV5(WireForm, of=JoinGroupRequest):
+    """2.3: adds the name of a static member."""
+
+    group: String
+    session_timeout_ms: Int32
+    rebalance_timeout_ms: Int32
+    member_id: String
+    instance_id: NullableString
+    protocol_type: String
+    protocols: list[JoinGroupProtocol]
+
+
+class JoinGroupMemberV5(WireForm, of=JoinGroupMember):
+    member_id: String
+    instance_id: NullableString
+    metadata: NotNullBytes
+
+
+class JoinGroupResponseV5(WireForm, of=JoinGroupResponse):
+    throttle_ms: Int32
+    error_code: Int16
+    generation: Int32
+    protocol: String
+    leader_id: String
+    member_id: String
+    members: list[JoinGroupMemberV5]
+
+
 API = Api(
     11,
     "JoinGroup",
@@ -115,5 +150,6 @@ API = Api(
         ApiVersion(2, JoinGroupRequest, JoinGroupResponseV2, since=Level.V0_11_0),
         ApiVersion(3, JoinGroupRequest, JoinGroupResponseV2, since=None),
         ApiVersion(MEMBER_ID_VERSION, JoinGroupRequest, JoinGroupResponseV2, since=None),
+        ApiVersion(INSTANCE_VERSION, JoinGroupRequestV5, JoinGroupResponseV5, since=None),
     ),
 )

@@ -7,6 +7,7 @@ Version 0 drops the metadata; version 1 of 0.8.2.2 ignores generation and member
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -24,6 +25,7 @@ from kafka08.protocol.types import (
 
 NO_GENERATION = -1
 NO_MEMBER = ""
+INSTANCE_VERSION: Final = 7
 
 
 @dataclass(slots=True)
@@ -33,6 +35,8 @@ class OffsetCommitPartition:
     metadata: NullableString
     timestamp_ms: Int64 = -1
     """Commit time; -1: the broker's present time."""
+    leader_epoch: Int32 = -1
+    """That of the last message before the offset; -1: not known."""
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class OffsetCommitRequest(Request):
     member: Name = NO_MEMBER
     retention_ms: Int64 = -1
     """How long to keep the offsets; -1: offsets.retention.minutes."""
+    instance_id: NullableString = None
+    """The name of a static member."""
 
 
 class OffsetCommitPartitionV1(WireForm, of=OffsetCommitPartition):
@@ -110,6 +116,46 @@ class OffsetCommitResponseV3(WireForm, of=OffsetCommitResponse):
     topics: list[OffsetCommitTopicResponse]
 
 
+class OffsetCommitRequestV5(WireForm, of=OffsetCommitRequest):
+    """2.1: the broker alone decides how long offsets are kept."""
+
+    group: String
+    generation: Int32
+    member: String
+    topics: list[OffsetCommitTopic]
+
+
+class OffsetCommitPartitionV6(WireForm, of=OffsetCommitPartition):
+    partition: Int32
+    offset: Int64
+    leader_epoch: Int32
+    metadata: NullableString
+
+
+class OffsetCommitTopicV6(WireForm, of=OffsetCommitTopic):
+    topic: Name
+    partitions: list[OffsetCommitPartitionV6]
+
+
+class OffsetCommitRequestV6(WireForm, of=OffsetCommitRequest):
+    """2.1: adds leader epochs."""
+
+    group: String
+    generation: Int32
+    member: String
+    topics: list[OffsetCommitTopicV6]
+
+
+class OffsetCommitRequestV7(WireForm, of=OffsetCommitRequest):
+    """2.3: adds the name of a static member."""
+
+    group: String
+    generation: Int32
+    member: String
+    instance_id: NullableString
+    topics: list[OffsetCommitTopicV6]
+
+
 API = Api(
     8,
     "OffsetCommit",
@@ -120,5 +166,9 @@ API = Api(
         ApiVersion(1, OffsetCommitRequestV1, OffsetCommitResponse),
         ApiVersion(2, OffsetCommitRequestV2, OffsetCommitResponse, since=Level.V0_9_0),
         ApiVersion(3, OffsetCommitRequestV2, OffsetCommitResponseV3, since=Level.V0_11_0),
+        ApiVersion(4, OffsetCommitRequestV2, OffsetCommitResponseV3, since=None),
+        ApiVersion(5, OffsetCommitRequestV5, OffsetCommitResponseV3, since=None),
+        ApiVersion(6, OffsetCommitRequestV6, OffsetCommitResponseV3, since=None),
+        ApiVersion(INSTANCE_VERSION, OffsetCommitRequestV7, OffsetCommitResponseV3, since=None),
     ),
 )

@@ -8,10 +8,22 @@ kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, NotNullBytes, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    NotNullBytes,
+    NullableString,
+    Request,
+    Response,
+    String,
+    WireForm,
+)
+
+INSTANCE_VERSION: Final = 3
 
 
 @dataclass(slots=True)
@@ -34,6 +46,8 @@ class SyncGroupRequest(Request):
     generation: Int32
     member_id: String
     assignments: list[SyncGroupAssignment]
+    instance_id: NullableString = None
+    """The name of a static member."""
 
 
 class SyncGroupResponseV1(WireForm, of=SyncGroupResponse):
@@ -44,6 +58,16 @@ class SyncGroupResponseV1(WireForm, of=SyncGroupResponse):
     assignment: NotNullBytes
 
 
+class SyncGroupRequestV3(WireForm, of=SyncGroupRequest):
+    """2.3: adds the name of a static member."""
+
+    group: String
+    generation: Int32
+    member_id: String
+    instance_id: NullableString
+    assignments: list[SyncGroupAssignment]
+
+
 API = Api(
     14,
     "SyncGroup",
@@ -52,5 +76,7 @@ API = Api(
     (
         ApiVersion(0, SyncGroupRequest, SyncGroupResponse, since=Level.V0_9_0),
         ApiVersion(1, SyncGroupRequest, SyncGroupResponseV1, since=Level.V0_11_0),
+        ApiVersion(2, SyncGroupRequest, SyncGroupResponseV1, since=None),
+        ApiVersion(INSTANCE_VERSION, SyncGroupRequestV3, SyncGroupResponseV1, since=None),
     ),
 )

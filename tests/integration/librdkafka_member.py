@@ -1,6 +1,6 @@
 """A librdkafka consumer of a group as a process of its own, to be stopped or killed.
 
-    python -m tests.integration.librdkafka_member BOOTSTRAP TOPIC GROUP LEVEL
+    python -m tests.integration.librdkafka_member BOOTSTRAP TOPIC GROUP LEVEL [STRATEGY]
 
 Commits each message, and again until the coordinator takes the commit or the member has lost the
 partition. Writes a line for each thing that happens, after the time on the machine's monotonic
@@ -36,7 +36,9 @@ FENCED: Final = {
 """Answers to a commit of a member that has lost its partitions, or will."""
 
 
-def main(bootstrap: str, topic: str, group: str, level: str) -> None:
+def main(
+    bootstrap: str, topic: str, group: str, level: str, strategy: str = "range,roundrobin"
+) -> None:
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     consumer = Consumer(
@@ -45,6 +47,7 @@ def main(bootstrap: str, topic: str, group: str, level: str) -> None:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            "partition.assignment.strategy": strategy,
             "session.timeout.ms": SESSION_TIMEOUT_S * 1000,
             "heartbeat.interval.ms": 500,
             # librdkafka asks for the coordinator on a connection on which a Fetch may wait. If that

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import TopicPartition
 from tests.integration.librdkafka_member import CLIENT_KEYS
 from tests.integration.polling_cluster import consumer_at, read
+from tests.interop.foreign_member import Foreign
 from tests.interop.jvm import (
     POM_0_9_0,
     POM_0_10_2,
@@ -33,7 +34,6 @@ from tests.interop.jvm import (
     JvmMissing,
     classpath,
     command,
-    guard,
     knows_brokers,
     new_zookeeper,
     run_tool,
@@ -248,42 +248,6 @@ def test_zstd_of_a_later_broker_is_read(broker: JvmBroker) -> None:
         consumer.assign([TopicPartition("zstd", n) for n in (0, 1)])
         found = read(consumer, 2, 30)
     assert {message.partition: message.value for message in found} == {0: b"x" * 500, 1: b"plain"}
-
-
-class Foreign:
-    """A member of another client in a process; what it says goes to a file."""
-
-    def __init__(self, line: Sequence[str], directory: Path, name: str) -> None:
-        self._path = directory / name
-        with self._path.open("wb") as output:
-            self.process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=output)
-        guard().add(self.process.pid)
-
-    @property
-    def lines(self) -> list[str]:
-        return self._path.read_text().split("\n")[:-1]
-
-    @property
-    def assigned(self) -> int:
-        counts = [line.split()[2] for line in self.lines if " assigned " in line]
-        return int(counts[-1]) if counts else 0
-
-    @property
-    def values(self) -> list[str]:
-        return [line.split()[4] for line in self.lines if " message " in line]
-
-    def leave(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"end\n")
-        self.process.stdin.close()
-        self.process.wait(30)
-
-    def end(self) -> None:
-        self.process.kill()
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        self.process.wait()
-        guard().drop(self.process.pid)
 
 
 def java_member(broker: JvmBroker, topic: str, group: str) -> list[str]:

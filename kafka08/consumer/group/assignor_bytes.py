@@ -12,20 +12,51 @@ from collections.abc import Mapping, Sequence
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.consumer.group.assignors import Assignor, MemberAssignment, MemberSubscription
 from kafka08.protocol import consumer_protocol
-from kafka08.protocol.consumer_protocol import Assignment, Subscription, assigned_topics
+from kafka08.protocol.codec import encode_body
+from kafka08.protocol.consumer_protocol import (
+    NO_GENERATION,
+    AssignedTopic,
+    Assignment,
+    Owned,
+    OwnedSince,
+    Subscription,
+    assigned_topics,
+)
 from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
 
 
-def encode_subscription(assignor: Assignor, topics: Sequence[str]) -> bytes:
-    """The subscription to `topics`, with the user data of `assignor`."""
+def is_cooperative(assignor: Assignor) -> bool:
+    return bool(getattr(assignor, "is_cooperative", False))
+
+
+def encode_subscription(
+    assignor: Assignor,
+    topics: Sequence[str],
+    owned: Sequence[TopicPartition] = (),
+    generation: int = NO_GENERATION,
+) -> bytes:
+    """The subscription to `topics`, with the user data of `assignor`; for a cooperative one, with
+    the partitions that the member owns since `generation`."""
     said = assignor.subscription(topics)
-    return consumer_protocol.encode(Subscription(list(said.topics), said.user_data))
+    if not is_cooperative(assignor):
+        return consumer_protocol.encode(Subscription(list(said.topics), said.user_data))
+    since = OwnedSince(generation)
+    # Java before 3.2 reads the generation there.
+    data = encode_body(since) if said.user_data is None else said.user_data
+    return consumer_protocol.encode_owner(
+        Subscription(list(said.topics), data), Owned(assigned_topics(owned)), since
+    )
 
 
 def decode_subscription(data: Buffer) -> MemberSubscription:
-    found = consumer_protocol.decode(Subscription, data)
-    return MemberSubscription(tuple(found.topics), _as_bytes(found.user_data))
+    found, owned, since = consumer_protocol.decode_owner(data)
+    return MemberSubscription(
+        tuple(found.topics),
+        _as_bytes(found.user_data),
+        tuple(_partitions(owned.topics)),
+        since.generation,
+    )
 
 
 def encode_assignments(
@@ -51,9 +82,11 @@ def decode_assignment(data: Buffer) -> MemberAssignment:
     if not len(data):
         return MemberAssignment()
     found = consumer_protocol.decode(Assignment, data)
-    partitions = [TopicPartition(one.topic, number) for one in found.topics
-                  for number in one.partitions]  # fmt: skip
-    return MemberAssignment(partitions, _as_bytes(found.user_data))
+    return MemberAssignment(_partitions(found.topics), _as_bytes(found.user_data))
+
+
+def _partitions(topics: Sequence[AssignedTopic]) -> list[TopicPartition]:
+    return [TopicPartition(one.topic, number) for one in topics for number in one.partitions]
 
 
 def _as_bytes(data: Buffer | None) -> bytes | None:

@@ -28,6 +28,9 @@ class MemberSubscription:
     topics: tuple[str, ...]
     user_data: bytes | None = None
     """User data: the bytes that its assignor's `subscription` returned."""
+    owned: tuple[TopicPartition, ...] = ()
+    """The partitions that the member keeps while it joins (cooperative), since `generation`."""
+    generation: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,11 @@ class MemberAssignment:
 class Assignor(Protocol):
     """Distributes partitions. A thread of the consumer calls it; `assign` runs only in the group's
     leader. `poll` raises ConsumerRebalanceFailed with what a method raises. It may also be a
-    KeepsAssignment."""
+    KeepsAssignment.
+
+    With an attribute `is_cooperative = True` it gives no partition to a member while another one
+    owns it. Where all assignors of a consumer are so, it keeps its partitions during a rebalance.
+    """
 
     @property
     def name(self) -> str:

@@ -93,6 +93,7 @@ class AsyncKafkaConsumer:
         *,
         on_assigned: AnyCallback | None = None,
         on_revoked: AnyCallback | None = None,
+        on_lost: AnyCallback | None = None,
     ) -> None:
         """As KafkaConsumer's. A callback may be a coroutine function; it may use the consumer."""
         plain = self._runtime.plain
@@ -101,6 +102,7 @@ class AsyncKafkaConsumer:
             topics,
             on_assigned=plain(on_assigned),
             on_revoked=plain(on_revoked),
+            on_lost=plain(on_lost),
         )
 
     async def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:

@@ -24,11 +24,13 @@ from kafka08.consumer.group.membership import FENCED, NO_GENERATION, PASSING, Ge
 from kafka08.errors import (
     NO_ERROR,
     CommitFailed,
+    FencedInstanceId,
     KafkaError,
     RebalanceInProgress,
     error_of,
 )
 from kafka08.network.connection import Connection
+from kafka08.protocol.offset_commit import INSTANCE_VERSION
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
@@ -40,7 +42,7 @@ CommitCallback: TypeAlias = Callable[[Offsets, KafkaError | None], object]
 """Gets the offsets of the commit, and its error or None. A later poll or commit calls it."""
 COMMIT_VERSION: Final = 2
 ONCE: Final = RetryPolicy(tries=1)
-MEMBER_REFUSED: Final = frozenset({*FENCED, RebalanceInProgress.code})
+MEMBER_REFUSED: Final = frozenset({*FENCED, FencedInstanceId.code, RebalanceInProgress.code})
 """Codes that mean the member, and so every partition of the request."""
 
 
@@ -178,7 +180,8 @@ class Committer:
             offsets |= commit.offsets
         generation = commits[0].generation
         request = commit_request(self._group, offsets, "kafka")
-        request.version = COMMIT_VERSION
+        request.version = COMMIT_VERSION if generation.instance_id is None else INSTANCE_VERSION
+        request.instance_id = generation.instance_id
         request.generation = generation.id
         request.member = generation.member_id
         responded = False
@@ -219,7 +222,7 @@ class Committer:
         code = refused[worst]
         error = error_of(code, f"commit of {worst} for group {self._group}")
         assert error is not None
-        if code not in MEMBER_REFUSED:
+        if code not in MEMBER_REFUSED or code == FencedInstanceId.code:
             return error
         if commit.generation.id != NO_GENERATION:
             return _caused_by(error, fenced(self._group, error))

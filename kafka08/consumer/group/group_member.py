@@ -25,6 +25,7 @@ from kafka08.consumer.group.assignor_bytes import (
 )
 from kafka08.consumer.group.assignors import Assignor, KeepsAssignment, MemberAssignment
 from kafka08.consumer.group.membership import (
+    NO_GENERATION,
     Action,
     Assign,
     Beat,
@@ -45,11 +46,13 @@ from kafka08.errors import (
     NotCoordinatorForConsumer,
     ProtocolError,
     RequestTimeout,
+    UnsupportedVersion,
 )
 from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.heartbeat import HeartbeatResponse
 from kafka08.protocol.join_group import (
+    INSTANCE_VERSION,
     MEMBER_ID_VERSION,
     JoinGroupMember,
     JoinGroupProtocol,
@@ -59,7 +62,7 @@ from kafka08.protocol.join_group import (
 from kafka08.protocol.sync_group import SyncGroupResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime import WAIT_S_MAX, ClientRuntime, Task
-from kafka08.structs import Broker
+from kafka08.structs import Broker, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +113,8 @@ class GroupMember:
         """The connection of the request in flight."""
         self._seen: object = None
         self._watched = WatchedTopics()
+        self._owned: tuple[list[TopicPartition], int] = ([], NO_GENERATION)
+        """What the user's thread keeps while the member joins, and since which generation."""
         self._missing: set[str] = set()
         """The topics that were logged as missing."""
         self._noticed: ClusterMetadata | None = None
@@ -144,6 +149,7 @@ class GroupMember:
         """Leave the group soon."""
         with self._condition:
             self._membership.unsubscribe()
+            self._owned = ([], NO_GENERATION)
             self._is_superseded = True
             self._condition.notify_all()
             # A LeaveGroup that is in flight must arrive.
@@ -151,9 +157,10 @@ class GroupMember:
         if connection is not None:
             connection.abort()
 
-    def give_up(self) -> None:
-        """The user's thread has given up all partitions of the previous assignment."""
+    def give_up(self, kept: list[TopicPartition]) -> None:
+        """The user's thread has given up all partitions of the previous assignment but these."""
         with self._condition:
+            self._owned = (kept, self._membership.generation.id)
             self._membership.give_up()
             self._condition.notify_all()
 
@@ -164,6 +171,17 @@ class GroupMember:
     def polled(self) -> None:
         with self._condition:
             self._membership.polled(self._runtime.monotonic())
+
+    def rejoin(self) -> None:
+        """The user's thread has given up partitions that others wait for."""
+        with self._condition:
+            self._membership.rejoin()
+            self._condition.notify_all()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether partitions are kept during a rebalance."""
+        return self._membership.keeps
 
     @property
     def must_give_up(self) -> bool:
@@ -370,8 +388,10 @@ class GroupMember:
         is_pattern = isinstance(wanted, Pattern)
         topics = self._topics(self._cluster.refresh() if is_pattern else self._cluster.metadata)
         protocols = []
+        owned, since = self._owned
         for assignor in self._assignors.values():
-            metadata = self._call(assignor.name, partial(encode_subscription, assignor, topics))
+            encode = partial(encode_subscription, assignor, topics, owned, since)
+            metadata = self._call(assignor.name, encode)
             protocols.append(JoinGroupProtocol(assignor.name, metadata))
         with self._condition:
             if self._wanted() != wanted:
@@ -380,7 +400,7 @@ class GroupMember:
             self._watched.begin(topics)
 
         def ask(connection: Connection) -> Response:
-            request.version = connection.versions.highest(JoinGroupRequest, 0, MEMBER_ID_VERSION)
+            request.version = join_version(connection, request)
             coordinator = self._cluster.coordinator(self._membership.group, tries=1)
             connection.write(request)
             return self._await_rebalance(connection, coordinator)
@@ -490,3 +510,13 @@ class GroupMember:
             self._is_logged = deserves_warning(outage, self._runtime.monotonic())
             if self._is_logged:
                 logger.warning("[group %s] %s; retrying", group, outage.error)
+
+
+def join_version(connection: Connection, request: JoinGroupRequest) -> int:
+    """The version for this broker. UnsupportedVersion."""
+    if request.instance_id is None:
+        return connection.versions.highest(JoinGroupRequest, 0, MEMBER_ID_VERSION)
+    try:
+        return connection.versions.highest(JoinGroupRequest, INSTANCE_VERSION, INSTANCE_VERSION)
+    except UnsupportedVersion as error:
+        raise UnsupportedVersion(f"group.instance.id needs brokers from 2.3 on: {error}") from None

@@ -124,14 +124,16 @@ class KafkaConsumer(Closeable):
         *,
         on_assigned: RebalanceCallback | None = None,
         on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
     ) -> None:
         """Subscribe to these topics, or to all whose whole name matches a pattern; replaces the
         previous subscription. No topics: `unsubscribe`. Takes effect in `poll`.
 
         Java: ConsumerRebalanceListener. `on_revoked(partitions)` is called before partitions are
-        revoked: it can still commit, unless the group has removed the member.
-        `on_assigned(partitions)` is called after each rebalance; a `seek` in it sets the position.
-        Both run in the thread that polls; `poll` raises what they raise.
+        revoked: it can still commit. `on_lost(partitions)`, by default on_revoked, is called
+        instead if the group has removed the member: others may have them already.
+        `on_assigned(partitions)` is called after each rebalance with the new ones; a `seek` in it
+        sets the position. All run in the thread that polls; `poll` raises what they raise.
 
         ConfigError without group.id, ValueError for an illegal name, RuntimeError after `assign`.
         """
@@ -143,7 +145,7 @@ class KafkaConsumer(Closeable):
             self._check_kind(type(wanted))
             if not self.config.group_id:
                 raise ConfigError("group.id: required for subscribe; without a group, use assign")
-            self._poller.subscribe(wanted, on_assigned, on_revoked)
+            self._poller.subscribe(wanted, on_assigned, on_revoked, on_lost)
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions, without a group assignment; partitions that were assigned before

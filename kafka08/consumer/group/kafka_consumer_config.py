@@ -19,7 +19,7 @@ from kafka08.consumer.group.deserializers import (
     Deserializer,
     deserialize_bytes,
 )
-from kafka08.consumer.group.sticky import StickyAssignor
+from kafka08.consumer.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from kafka08.errors import ConfigError
 from kafka08.protocol.fetch import READ_COMMITTED, READ_UNCOMMITTED
 from kafka08.safety import ALLOW_DOC
@@ -36,9 +36,11 @@ ASSIGNORS: Final[dict[str, type[Assignor]]] = {
     _CLIENTS + "RangeAssignor": RangeAssignor,
     _CLIENTS + "RoundRobinAssignor": RoundRobinAssignor,
     _CLIENTS + "StickyAssignor": StickyAssignor,
+    _CLIENTS + "CooperativeStickyAssignor": CooperativeStickyAssignor,
     "range": RangeAssignor,
     "roundrobin": RoundRobinAssignor,
     "sticky": StickyAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
 }
 """The assignors by Java's class names and by their short names."""
 
@@ -64,8 +66,14 @@ class KafkaConsumerConfig(SecureClientConfig):
     auto_commit_interval_ms: int = key(5000, low=0, doc="Time between automatic commits.")
     partition_assignment_strategy: str = key(
         _CLIENTS + "RangeAssignor",
-        doc="Comma list of assignors in order of preference: range, roundrobin, sticky, Java's "
-        "names, module:callable.",
+        doc="Comma list of assignors in order of preference: range, roundrobin, sticky, "
+        "cooperative-sticky, Java's names, module:callable.",
+    )
+    group_instance_id: str = key(
+        "",
+        doc="Name of a static member: it does not leave the group when it is closed, and whoever "
+        "joins under its name within session.timeout.ms gets its partitions without a rebalance. "
+        "Brokers from 2.3 on.",
     )
     session_timeout_ms: int = key(
         10_000, low=1, doc="Time without a heartbeat after which the group removes the member."

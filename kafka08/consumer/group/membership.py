@@ -23,13 +23,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from kafka08.consumer.fetching.outage import Outage
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
     ConsumerCoordinatorNotAvailable,
+    FencedInstanceId,
     IllegalGeneration,
     InconsistentGroupProtocol,
     InvalidGroupId,
@@ -44,6 +45,7 @@ from kafka08.errors import (
     UnknownMemberId,
     error_of,
 )
+from kafka08.protocol import heartbeat, join_group, sync_group
 from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE
 from kafka08.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka08.protocol.join_group import (
@@ -71,6 +73,8 @@ FENCED: Final = (IllegalGeneration.code, UnknownMemberId.code)
 CURES: Final = {
     InconsistentGroupProtocol.code: "Its members have no assignor in common with this one: change "
     "partition.assignment.strategy or group.id",
+    FencedInstanceId.code: "Another member with this group.instance.id has joined: give each its "
+    "own. This one joins again only after `unsubscribe`",
     InvalidGroupId.code: "Set group.id",
     InvalidSessionTimeout.code: "Set session.timeout.ms between the brokers' "
     "group.min.session.timeout.ms and group.max.session.timeout.ms",
@@ -143,6 +147,7 @@ class Leave:
     request: LeaveGroupRequest
 
 
+R = TypeVar("R", HeartbeatRequest, JoinGroupRequest, SyncGroupRequest)
 Action: TypeAlias = Wait | Join | Assign | Sync | Beat | Leave
 
 
@@ -152,6 +157,7 @@ class Generation:
 
     id: int = NO_GENERATION
     member_id: str = NO_MEMBER_ID
+    instance_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +176,26 @@ class Membership:
     generation   of the group, with this member's id; NO_GENERATION if it is in none, or the group
                  removed it
     fault        why the group refuses the member; the reader takes it with `retry`
+    instance_id  group.instance.id: a static member does not leave, so whoever joins under its name
+                 before its session is over gets its partitions, without a rebalance
+    keeps        whether the reader keeps its partitions while the member joins again
+                 (cooperative): it gives up afterwards those that it is not assigned any more
     outage       retriable failures since the last success
     lost         the group removed the member, or it left because the reader did not poll: others
                  may own its partitions
     """
 
-    def __init__(self, group: str, timeouts: Timeouts) -> None:
+    def __init__(
+        self,
+        group: str,
+        timeouts: Timeouts,
+        *,
+        instance_id: str | None = None,
+        keeps: bool = False,
+    ) -> None:
         self.group = group
+        self.instance_id = instance_id
+        self.keeps = keeps
         self.phase = Phase.OUTSIDE
         self.generation = Generation()
         self.fault: KafkaError | None = None
@@ -243,8 +262,11 @@ class Membership:
         self._polled_at = max(self._polled_at, now)
 
     def retry(self) -> KafkaError | None:
-        """The fault, returned once; the next join attempt follows."""
-        fault, self.fault = self.fault, None
+        """The fault, returned once; the next join attempt follows. A fenced instance must not: it
+        would fence the other one, and so on."""
+        fault = self.fault
+        if not isinstance(fault, FencedInstanceId):
+            self.fault = None
         return fault
 
     def take_assignment(self) -> Assigned | None:
@@ -289,19 +311,22 @@ class Membership:
             return Wait(
                 due if self._is_polling else min(due, self._polled_at + self._timeouts.poll)
             )
-        return Beat(HeartbeatRequest(self.group, self.generation.id, self._member_id))
+        beat = HeartbeatRequest(self.group, self.generation.id, self._member_id, self.instance_id)
+        return Beat(self._at(beat, heartbeat.INSTANCE_VERSION))
 
     def join_request(self, protocols: Sequence[JoinGroupProtocol]) -> JoinGroupRequest:
         """`protocols`: the assignors with their subscriptions, in order of preference."""
         self._join_again = False
-        return JoinGroupRequest(
+        request = JoinGroupRequest(
             self.group,
             round(self._timeouts.session * 1000),
             round(self._timeouts.poll * 1000),
             self._member_id,
             PROTOCOL_TYPE,
             list(protocols),
+            self.instance_id,
         )
+        return self._at(request, join_group.INSTANCE_VERSION)
 
     # ------------------------------------------------------------------------------- the responses
 
@@ -312,7 +337,7 @@ class Membership:
         if code == NO_ERROR:
             self._recover()
             self._member_id = response.member_id
-            self.generation = Generation(response.generation, response.member_id)
+            self.generation = Generation(response.generation, response.member_id, self.instance_id)
             self._protocol = response.protocol
             leads = response.leader_id == response.member_id
             self._members = response.members if leads else None
@@ -321,7 +346,9 @@ class Membership:
         elif code == MemberIdRequired.code:
             self._member_id = response.member_id  # it joins with it at once
         elif code in FENCED:
-            self._forget_member()
+            self._join_as_new()
+        elif code == FencedInstanceId.code:
+            self._fence()
         else:
             # Later brokers respond with 27 if the group's record was not replicated in time.
             self._refused(code, now, f"group {self.group} refused to let this member join")
@@ -345,8 +372,9 @@ class Membership:
         elif code == RebalanceInProgress.code:
             self.phase = Phase.JOINING
         elif code in FENCED:
-            self._forget_member()
-            self.phase = Phase.JOINING
+            self._join_as_new()
+        elif code == FencedInstanceId.code:
+            self._fence()
         else:
             self.phase = Phase.JOINING
             self._refused(code, now, f"group {self.group} did not take the assignment")
@@ -364,6 +392,8 @@ class Membership:
                 self._revoke()
         elif code in FENCED:
             self._lose()
+        elif code == FencedInstanceId.code:
+            self._fence()
         else:
             self._refused(code, now, f"group {self.group} refused a heartbeat")
 
@@ -384,6 +414,8 @@ class Membership:
             return
         if code in FENCED:
             self._lose()
+        elif code == FencedInstanceId.code:
+            self._fence()
         elif code == RebalanceInProgress.code:
             self._revoke()
 
@@ -396,7 +428,16 @@ class Membership:
     # --------------------------------------------------------------------------------- its parts
 
     def _sync_request(self) -> SyncGroupRequest:
-        return SyncGroupRequest(self.group, self.generation.id, self._member_id, self._shares)
+        request = SyncGroupRequest(
+            *(self.group, self.generation.id, self._member_id, self._shares, self.instance_id)
+        )
+        return self._at(request, sync_group.INSTANCE_VERSION)
+
+    def _at(self, request: R, instance_version: int) -> R:
+        """Only static members need the version with their name."""
+        if self.instance_id is not None:
+            request.version = instance_version
+        return request
 
     def _revoke(self) -> None:
         self.phase = Phase.REVOKING
@@ -407,12 +448,25 @@ class Membership:
         self.lost = True
         self._revoke()
 
+    def _fence(self) -> None:
+        """Another member has its name."""
+        self._lose()
+        self._refused(FencedInstanceId.code, 0.0, f"group {self.group}, {self.instance_id}")
+
+    def _join_as_new(self) -> None:
+        """The group has removed the member while it joined."""
+        if self.keeps:
+            self._lose()
+        else:
+            self._forget_member()
+            self.phase = Phase.JOINING
+
     def _forget_member(self) -> None:
         self._member_id = NO_MEMBER_ID
         self.generation = Generation()
 
     def _leave(self) -> None:
-        if self._member_id != NO_MEMBER_ID:
+        if self._member_id != NO_MEMBER_ID and self.instance_id is None:
             self._leaving.append(LeaveGroupRequest(self.group, self._member_id))
         self._forget_member()
 
@@ -425,7 +479,7 @@ class Membership:
             "have its partitions. It joins again at the next poll. Raise max.poll.interval.ms, or "
             "lower max.poll.records, if the work between two polls takes that long"
         )
-        return Leave(self._leaving.pop(0))
+        return Leave(self._leaving.pop(0)) if self._leaving else Wait(inf)
 
     def _recover(self) -> None:
         self.outage.end()

@@ -6,8 +6,10 @@ for the user's thread, that thread returns to `_maintain`, which in this order
     1. raises WokenUp after a wakeup
     2. runs the callbacks of commits
     3. raises errors of the group
-    4. gives up revoked partitions, after an automatic commit and on_revoked
-    5. takes assigned partitions, and calls on_assigned
+    4. gives up revoked partitions, after an automatic commit and on_revoked; all of them, or, if
+       the assignors are cooperative, none yet
+    5. takes assigned partitions, and calls on_assigned; gives up those that it kept and is not
+       assigned any more, and rejoins for the members that wait for them
     6. sends an automatic commit if it is due
     7. looks up unknown positions
 """
@@ -27,6 +29,7 @@ from kafka08.consumer.fetching.fetch_settings import LARGEST, NO_RESET, SMALLEST
 from kafka08.consumer.fetching.fetcher import response_bytes_max
 from kafka08.consumer.fetching.fetcher_manager import FetcherManager
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
+from kafka08.consumer.group.assignor_bytes import is_cooperative
 from kafka08.consumer.group.assignors import Assignor
 from kafka08.consumer.group.committer import CommitCallback, Offsets
 from kafka08.consumer.group.deserializers import Deserializer
@@ -42,6 +45,7 @@ from kafka08.consumer.group.start_finder import StartFinder, no_offset
 from kafka08.consumer.group.subscription import Chosen, Pattern, Subscription, Topics
 from kafka08.errors import (
     Closed,
+    FencedInstanceId,
     FetchFailed,
     KafkaError,
     NoBrokersAvailable,
@@ -127,8 +131,14 @@ class Poller:
         self.subscription: Subscription | None = None
         self._on_assigned: RebalanceCallback | None = None
         self._on_revoked: RebalanceCallback | None = None
+        self._on_lost: RebalanceCallback | None = None
         self._member = GroupMember(
-            Membership(config.group_id, member_timeouts(config)),
+            Membership(
+                config.group_id,
+                member_timeouts(config),
+                instance_id=config.group_instance_id or None,
+                keeps=all(map(is_cooperative, assignors)),
+            ),
             self.cluster,
             assignors,
             wanted=self._wanted,
@@ -175,8 +185,10 @@ class Poller:
         wanted: Topics | Pattern,
         on_assigned: RebalanceCallback | None,
         on_revoked: RebalanceCallback | None,
+        on_lost: RebalanceCallback | None = None,
     ) -> None:
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        self._on_lost = on_lost or on_revoked
         if wanted != self.subscription:
             former, self.subscription = self.subscription, wanted
             try:
@@ -358,7 +370,9 @@ class Poller:
             self._member.notice_metadata()
             fault = self._member.take_fault()
             if fault is not None:
-                raise fault  # 3
+                if isinstance(fault, FencedInstanceId) and self._member.must_give_up:
+                    self._give_up()  # it will not join again
+                raise fault.with_traceback(None)  # 3
             if self._member.must_give_up:
                 self._give_up()  # 4
             assignment = self._member.take_assignment()
@@ -368,18 +382,36 @@ class Poller:
         self._find_positions()  # 7
 
     def _give_up(self) -> None:
-        given_up = list(self.partitions)
+        kept: list[TopicPartition] = []
+        if self._member.keeps and not self._member.lost:
+            kept = [tp for tp in self.partitions if self._is_wanted(tp.topic)]
+        try:
+            self._revoke(kept)
+        finally:
+            if self._member.must_give_up:
+                self._member.give_up(kept)
+
+    def _is_wanted(self, topic: str) -> bool:
+        """Whether it is in the subscription, which may be another one than that of the member."""
+        wanted = self._wanted()
+        return topic in wanted.names if isinstance(wanted, Topics) else wanted is not None
+
+    def _revoke(self, kept: Collection[TopicPartition]) -> None:
+        """Give up all partitions but these."""
+        lost = self._member.lost
+        given_up = [tp for tp in self.partitions if tp not in kept]
+        if not given_up and kept:
+            return
+        call = self._on_lost if lost else self._on_revoked
         try:
             try:
-                if given_up and self._commits.is_automatic and not self._member.lost:
+                if given_up and self._commits.is_automatic and not lost:
                     self._commit_before_rebalance()
             finally:  # also if the callback of an earlier commit has raised
-                if given_up and self._on_revoked is not None:
-                    self._on_revoked(given_up)
+                if given_up and call is not None:
+                    call(given_up)
         finally:
-            self.partitions.replace(())
-            if self._member.must_give_up:
-                self._member.give_up()
+            self.partitions.replace(kept)
 
     def _commit_before_rebalance(self) -> None:
         try:
@@ -390,10 +422,18 @@ class Poller:
             logger.warning("[group %s] Commit before a rebalance: %s", self._config.group_id, error)
 
     def _take_up(self, partitions: list[TopicPartition]) -> None:
-        self.partitions.replace(partitions)
+        had = list(self.partitions)
+        kept = [tp for tp in had if tp in partitions]
+        try:
+            if len(kept) < len(had):
+                self._revoke(kept)
+        finally:
+            self.partitions.replace(partitions)
+            if len(kept) < len(had):
+                self._member.rejoin()
         self._commits.begin_interval()
         if self._on_assigned is not None:
-            self._on_assigned(list(partitions))
+            self._on_assigned([tp for tp in partitions if tp not in kept])
 
     def _find_positions(self) -> None:
         without = self._searches.take()

@@ -74,6 +74,51 @@ class StickyAssignor:
         self._had = list(assignment.partitions)
 
 
+class CooperativeStickyAssignor:
+    """Sticky, for members that keep their partitions during a rebalance. A partition that moves is
+    given to nobody while its owner has it; the owner gives it up and joins again, and the next
+    generation has it. Source: org.apache.kafka.clients.consumer.CooperativeStickyAssignor 3.9.1.
+    """
+
+    name = "cooperative-sticky"
+    is_cooperative = True
+
+    def subscription(self, topics: Sequence[str]) -> MemberSubscription:
+        return MemberSubscription(tuple(topics))
+
+    def assign(
+        self, cluster: ClusterMetadata, subscriptions: Mapping[str, MemberSubscription]
+    ) -> dict[str, MemberAssignment]:
+        counts = partition_counts(cluster, subscriptions.values())
+        topics = {member: one.topics for member, one in subscriptions.items()}
+        since = {member: generation_of(one) for member, one in subscriptions.items()}
+        newest = max(since.values(), default=NO_GENERATION)
+        claims: dict[TopicPartition, list[str]] = {}
+        for member, one in subscriptions.items():
+            for tp in one.owned:
+                claims.setdefault(tp, []).append(member)
+        had: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
+        for tp, members in claims.items():
+            believed = [member for member in members if since[member] == newest]
+            if len(believed) == 1:  # of two one is wrong, and nobody knows which
+                had[believed[0]].append(tp)
+        shares = share_stickily(
+            counts, topics, {member: (newest, owned) for member, owned in had.items()}
+        )
+        return {
+            member: MemberAssignment([tp for tp in share if not set(claims.get(tp, ())) - {member}])
+            for member, share in shares.items()
+        }
+
+
+def generation_of(subscription: MemberSubscription) -> int:
+    """Since when it owns its partitions. Java before 3.2 writes it into its user data."""
+    data = subscription.user_data
+    if subscription.generation == NO_GENERATION and data is not None and len(data) == 4:
+        return int.from_bytes(data, "big", signed=True)
+    return subscription.generation
+
+
 def encode_previous(partitions: Iterable[TopicPartition]) -> bytes:
     return encode_body(Previous(assigned_topics(partitions)))
 
