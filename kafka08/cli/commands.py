@@ -15,7 +15,7 @@ LEVEL: Final = "kafka08.log_level"
 """The context's key for --log-level, for a command that sets up its own log."""
 HINTS: Final = {
     "--new-consumer": "a group with a coordinator is joined with --bootstrap alone.",
-    "--port": "a broker has --override port=N, or listeners in its configuration.",
+    "--port": "it is --listen PORT where a command serves; a broker has --override port=N.",
 }
 """Options of other tools, or that one would expect, and what does their work here."""
 WORDS: Final = ("--topic", "--group")

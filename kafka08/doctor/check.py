@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -12,6 +14,7 @@ from kafka08.listing import some_of
 
 Z: Final = "{cluster}"
 """Placeholder in a command, for the option that names the cluster."""
+OF_A_GROUP: Final = re.compile(r"group ([^,]+)(?:,|$)")
 
 
 class Severity(enum.Enum):
@@ -50,9 +53,15 @@ class Check:
             places.setdefault(what, []).append(where)
         command = self.command.replace(Z, snapshot.place.option)
         return [
-            Finding(self.name, self.severity, some_of(where), what, self.why, command)
+            Finding(self.name, self.severity, some_of(where), what, self.why, named(command, where))
             for what, where in places.items()
         ]
+
+
+def named(command: str, places: list[str]) -> str:
+    """The command with the name of its group, where the finding is of a single one."""
+    groups = {of[1] for place in places if (of := OF_A_GROUP.match(place))}
+    return command.replace(" GROUP ", f" {shlex.quote(*groups)} ") if len(groups) == 1 else command
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kafka08.doctor import CHECKS, Snapshot, findings_of
+from kafka08.doctor.check import named
 from kafka08.doctor.snapshot import (
     BrokerFacts,
     FileFacts,
@@ -543,3 +544,12 @@ def test_an_id_without_the_partition_ends_nothing_there() -> None:
     record = replace(RECORD, partitions=frozenset())
     snapshot = cluster(waiting=(waiting(FoundTransaction("x", record, 2)),))
     assert ["transaction-hanging"] == [one.check for one in findings_of(snapshot)]
+
+
+def test_a_finding_of_one_group_names_it_in_its_command() -> None:
+    """So that the command can be pasted; of several groups it has the placeholder."""
+    command = "kafka08 group explain GROUP --zookeeper z"
+    assert named(command, ["group a b, [t,0]", "group a b, [t,1]"]) == (
+        "kafka08 group explain 'a b' --zookeeper z"
+    )
+    assert named(command, ["group a, [t,0]", "group b"]) == command
