@@ -67,9 +67,9 @@ def sent(sequence: int) -> bytes:
     return V2().build(records, codec, compress, like=like)
 
 
-def produce(seat: Seat, sequence: int) -> tuple[int, int]:
+def produce(seat: Seat, sequence: int, acks: int = -1) -> tuple[int, int]:
     topics = [ProduceTopic(TOPIC, [ProducePartition(0, sent(sequence))])]
-    response = ask(seat, ProduceRequest(-1, 5000, topics, version=3))
+    response = ask(seat, ProduceRequest(acks, 5000, topics, version=3))
     return response.error_code, response.base_offset
 
 
@@ -257,3 +257,40 @@ def test_records_are_deleted_on_both_replicas(tmp_path: Path) -> None:
             until(lambda: [1, 0] == codes(follower, start - 1, start), "its turn")  # noqa: B023
             restart()
             cluster.await_isr(TOPIC, 1, 2)
+
+
+@pytest.mark.parametrize("jvm_returns", [True, False], ids=["jvm", "ours"])
+def test_a_former_leader_cuts_what_was_never_replicated(tmp_path: Path, jvm_returns: bool) -> None:
+    """It has records of its epoch that no other broker has: the follower stood still, and is
+    elected. When it is back it asks where its epoch ends, truncates there, and has the records of
+    the next leader, at the same offsets, byte for byte."""
+    release = Release(POM_0_11, "0.11.0", KEYS | {"default.replication.factor": "2"})
+    with mixed_cluster(tmp_path, 2, release) as cluster:
+        jvm, ours = cluster.seats
+        jvm.start_jvm()
+        ours.start_ours()
+        leader, follower = (jvm, ours) if jvm_returns else (ours, jvm)
+        restart = jvm.start_jvm if jvm_returns else ours.start_ours
+        order = [1, 2] if jvm_returns else [2, 1]
+        cluster.admin.create_topic(TOPIC, assignment={0: order})
+        cluster.await_isr(TOPIC, 1, 2)
+        until(lambda: leads(leader), "the leader")
+        for end in range(0, 4 * SIZE, SIZE):
+            assert (0, end) == produce(leader, end)
+        follower.pause()
+        assert (0, 4 * SIZE) == produce(leader, 4 * SIZE, acks=1)
+        assert (0, 5 * SIZE) == produce(leader, 5 * SIZE, acks=1)
+        leader.kill()
+        follower.resume()
+        until(lambda: leads(follower), "the follower to lead")
+        until(lambda: fetch(follower, 0).high_watermark >= 4 * SIZE, "its HW")
+        assert (0, 4 * SIZE) == produce(follower, 4 * SIZE, acks=1)
+        restart()
+        cluster.await_isr(TOPIC, 1, 2)
+        assert (0, 5 * SIZE) == produce(follower, 5 * SIZE)
+        cluster.await_equal_logs(TOPIC, 1)
+        epochs = [
+            (seat.logs / f"{TOPIC}-0" / "leader-epoch-checkpoint").read_text()
+            for seat in cluster.seats
+        ]
+        assert epochs[0] == epochs[1]

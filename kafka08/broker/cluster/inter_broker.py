@@ -24,6 +24,8 @@ class InterBroker:
     list_offsets: int
     update_metadata: int
     controlled_shutdown: int
+    asks_for_epochs: bool = False
+    """Whether followers send OffsetForLeaderEpoch."""
 
 
 _INTER_BROKER: Final = (
@@ -36,6 +38,7 @@ _INTER_BROKER: Final = (
     InterBroker(ProtocolVersion.V0_10_2_IV0, 4, 3, 1, 3, 1),
     InterBroker(ProtocolVersion.V0_11_0_IV0, 4, 4, 1, 3, 1),
     InterBroker(ProtocolVersion.V0_11_0_IV1, 4, 5, 1, 3, 1),
+    InterBroker(ProtocolVersion.V0_11_0_IV2, 4, 5, 1, 3, 1, asks_for_epochs=True),
 )
 LEAST_REGISTRATION: Final = ByLevel({Level.V0_8_2: 1, Level.V0_9_0: 2})
 """The registration version of a level, independent of inter.broker.protocol.version."""

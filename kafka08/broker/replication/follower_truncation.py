@@ -1,5 +1,9 @@
 """FollowerTruncation: where the log of a follower differs from its leader's, it is truncated.
 
+Brokers that speak leader epochs are asked where theirs end, before anything is fetched, and the log
+is truncated to where it differs (epoch_search). Where the logs have no epoch in common, as those of
+older formats, and with older leaders, their messages are compared:
+
 Above its HW a log may differ from that of a new leader. So the fetcher first fetches from the HW
 on, and the log is truncated where the leader has other messages. If the leader does not even have
 the HW (OffsetOutOfRange), the log is truncated, or restarted at the leader's start; or the broker
@@ -10,7 +14,7 @@ of. A LeaderAndIsr request may be late: meanwhile another leader may have been e
 this replica has joined, because a fetch request names no epoch. What it truncates then may be
 committed. 0.8.2.2 truncates all the same.
 
-Source: kafka.server.ReplicaFetcherThread 0.8.2.2.
+Source: kafka.server.ReplicaFetcherThread 0.8.2.2 and 0.11.0.2.
 """
 
 from __future__ import annotations
@@ -20,12 +24,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kafka08.broker.replication.epoch_search import EpochSearch
 from kafka08.broker.replication.log_comparison import DivergenceSearch, same_entries
 from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
 from kafka08.broker.settings.config import BrokerConfig
-from kafka08.errors import CorruptLog, FileRefused, KafkaError, NotLeaderForPartition
+from kafka08.errors import (
+    CorruptLog,
+    FileRefused,
+    KafkaError,
+    NotLeaderForPartition,
+    ProtocolError,
+    ZooKeeperError,
+    error_of,
+)
 from kafka08.protocol.fetch import FetchPartitionResponse
 from kafka08.protocol.message_set import begins_whole
+from kafka08.protocol.offset_for_leader_epoch import EpochEndOffset
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, LeaderAndIsr, TopicPartition
 from kafka08.topic_config import unclean_elections_allowed
@@ -90,6 +104,73 @@ class FollowerTruncation:
         for tp in problems:
             responses.pop(tp, None)
         return problems
+
+    def settle_by_epochs(
+        self,
+        asking: Mapping[TopicPartition, PartitionFetchState],
+        ask: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, EpochEndOffset]],
+    ) -> tuple[dict[TopicPartition, KafkaError], dict[TopicPartition, KafkaError]]:
+        """Find where these logs differ from the leader's, and truncate them there. Those without an
+        epoch in common are compared later. Returns the leader's errors, and why logs cannot be
+        truncated now, as `settle`. Raises as `ask`, which returns where epochs end."""
+        refused: dict[TopicPartition, KafkaError] = {}
+        cuts: dict[TopicPartition, int] = {}
+        left = dict(asking)
+        while left:
+            answers = ask({tp: one.epochs.wanted for tp, one in left.items() if one.epochs})
+            for tp, one in list(left.items()):
+                answer, search = answers.get(tp), one.epochs
+                error = None if answer is None else error_of(answer.error_code)
+                if not one.is_followed or search is None:
+                    del left[tp]  # another leader is followed by now
+                elif answer is None or error is not None:
+                    refused[tp] = error or ProtocolError(f"no answer for the epoch of {tp}")
+                    del left[tp]
+                else:
+                    search.advance(answer.end_offset)
+                    if search.is_done:
+                        del left[tp]
+                        self._settle_by(search, one, cuts)
+        for tp in [tp for tp in cuts if cuts[tp] < asking[tp].partition.high_watermark]:
+            try:
+                self._check_loss(tp, asking[tp], cuts[tp])
+            except (NotLeaderForPartition, ZooKeeperError) as unconfirmed:
+                refused[tp] = unconfirmed
+                del cuts[tp]
+        return refused, self._cut(cuts, asking) if cuts else {}
+
+    def _settle_by(
+        self, search: EpochSearch, followed: PartitionFetchState, cuts: dict[TopicPartition, int]
+    ) -> None:
+        """A search is done: note where to truncate, if anywhere."""
+        if search.common_end is None:
+            followed.epochs = None
+        elif search.common_end >= followed.log.log_end_offset:
+            followed.settle()
+        else:
+            cuts[followed.topic_partition] = search.common_end
+
+    def _check_loss(self, tp: TopicPartition, followed: PartitionFetchState, end: int) -> None:
+        """The leader was elected without messages that were acknowledged: what it has ends, or
+        differs, at `end`, below our HW. Unless the topic allows that, halt, so that an operator can
+        decide. NotLeaderForPartition or ZooKeeperError if the leader is not confirmed. Switches."""
+        # Read before the leader is confirmed: nothing may switch between that and the truncation.
+        allowed = self._may_lose_messages(tp.topic)
+        if self._is_confirmed(followed) and not allowed:
+            self._halt(tp, followed.log.log_end_offset, end)
+        self.has_lowered = True
+
+    def _halt(self, tp: TopicPartition, end: int, leader_end: int) -> None:
+        logger.critical(
+            "Halting because log truncation is not allowed for topic %s, Current leader %d's "
+            "latest offset %d is less than replica %d's latest offset %d",
+            tp.topic,
+            self._leader.id,
+            leader_end,
+            self._config.broker_id,
+            end,
+        )
+        self._runtime.halt(1)
 
     def _compare(
         self,
@@ -221,9 +302,11 @@ class FollowerTruncation:
         """
         leader_end = leader_offset(tp, LATEST_OFFSET)
         leader_start = leader_offset(tp, EARLIEST_OFFSET)
-        if leader_start > followed.position and leader_end >= followed.position:
+        by_epochs = followed.epochs is not None
+        position = followed.log.log_end_offset if by_epochs else followed.position
+        if leader_start > position and leader_end >= position:
             self._restart_at_leader_start(tp, followed, leader_start)
-        else:
+        elif not by_epochs:  # else the next round asks for them
             # The leader may have grown since it refused the offset.
             end = min(leader_end, followed.log.log_end_offset)
             self._search_from_leader_end(tp, followed, end, leader_start)
@@ -240,16 +323,7 @@ class FollowerTruncation:
         if not self._is_confirmed(followed):
             return
         if not allowed:
-            logger.critical(
-                "Halting because log truncation is not allowed for topic %s, Current leader %d's "
-                "latest offset %d is less than replica %d's latest offset %d",
-                tp.topic,
-                self._leader.id,
-                leader_end,
-                me,
-                end,
-            )
-            self._runtime.halt(1)
+            self._halt(tp, end, leader_end)
         search = DivergenceSearch(leader_end, max(leader_start, followed.log.log_start_offset))
         if search.is_done:
             for unreadable in self._log_manager.truncate_to({tp: leader_end}).values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka08.broker.replica.replica_state import FollowerState
+from kafka08.broker.replication.epoch_search import EpochSearch
 from kafka08.broker.replication.log_comparison import DivergenceSearch
 from kafka08.protocol.fetch import NO_LOG_START_OFFSET
 
@@ -27,17 +28,22 @@ class PartitionFetchState(FollowerState):
                     the leader. None: it does not differ
     search          the search for the offset from which on it differs, instead: from `unsettled` on
                     the present window is to be compared
+    epochs          the search for the same by leader epochs, before anything is fetched; None where
+                    the leader is not asked for them, or the log has none
     paused_until    monotonic time until which it is skipped, after an error
     leader_start    the leader's log start offset that is known here; -1 at first
     lag             messages below the leader's HW that were still missing after its last response
     """
 
-    __slots__ = ("paused_until", "search", "topic_partition")
+    __slots__ = ("_asks_for_epochs", "epochs", "paused_until", "search", "topic_partition")
 
     partition: Partition
 
-    def __init__(self, partition: Partition, max_bytes: int) -> None:
+    def __init__(
+        self, partition: Partition, max_bytes: int, *, asks_for_epochs: bool = False
+    ) -> None:
         self.partition = partition
+        self._asks_for_epochs = asks_for_epochs
         self.topic_partition: TopicPartition = partition.topic_partition
         self.is_followed = True
         self.ask_for(max_bytes)
@@ -51,13 +57,17 @@ class PartitionFetchState(FollowerState):
         self.max_bytes = self.expected_bytes = max_bytes
 
     def unsettle(self) -> None:
-        """Compare the log with the leader's again, from the HW on."""
+        """Compare the log with the leader's again: by epochs, or its messages from the HW on."""
         self.search: DivergenceSearch | None = None
         self.unsettled = self.partition.high_watermark
+        self.epochs: EpochSearch | None = None
+        entries = self.log.records.epochs.entries if self._asks_for_epochs else ()
+        if entries:
+            self.epochs = EpochSearch(entries, self.log.log_end_offset)
 
     def settle(self) -> None:
         """The log is a beginning of the leader's."""
-        self.search = self.unsettled = None
+        self.search = self.unsettled = self.epochs = None
 
     @property
     def is_unsettled(self) -> bool:

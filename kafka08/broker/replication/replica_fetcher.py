@@ -5,8 +5,9 @@ Each request names the local LEO, which also tells the leader how far this repli
 partitions take turns, so a response stays bounded however many there are. The sets are appended
 unchanged.
 
-Above its HW a log may differ from that of a new leader. So the fetcher first fetches from the HW on
-and truncates the log where the leader has other messages (follower_truncation.py). 0.8.2.2
+Above its HW a log may differ from that of a new leader. So the fetcher first asks where its leader
+epochs end, or fetches from the HW on, and truncates the log where the leader has other messages
+(follower_truncation.py). 0.8.2.2
 truncates before it fetches: if that leader fails then, and this replica, still in the ISR, is
 elected, acknowledged messages are lost. The same is done after each lost connection: a leader that
 lost power may be back without its last messages before a controller notices, and so without another
@@ -19,7 +20,7 @@ kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.cluster.inter_broker import inter_broker
@@ -27,6 +28,7 @@ from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replica.replica_state import append_fetched
 from kafka08.broker.replication.follower_truncation import FollowerTruncation
 from kafka08.broker.replication.grouped_errors import GroupedErrors
+from kafka08.broker.replication.leader_queries import LeaderQueries
 from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import INT_MAX
@@ -56,13 +58,6 @@ from kafka08.protocol.fetch import (
 )
 from kafka08.protocol.fetch_frame import FetchFrame
 from kafka08.protocol.grouping import by_partition, by_topic
-from kafka08.protocol.offsets import (
-    OffsetsPartition,
-    OffsetsPartitionResponse,
-    OffsetsRequest,
-    OffsetsResponse,
-    OffsetsTopic,
-)
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime, Cancellable
 from kafka08.runtime.uncaught import uncaught
@@ -176,6 +171,7 @@ class ReplicaFetcher:
             max_response_bytes=INT_MAX,
             runtime=runtime,
         )
+        self._queries = LeaderQueries(self._connection, leader, config.broker_id, self._versions)
 
     def lags(self) -> dict[TopicPartition, int]:
         """partition → messages below the leader's HW that were still missing after its last
@@ -194,7 +190,9 @@ class ReplicaFetcher:
         self._frame = self._again = None
         for partition in partitions:
             self.remove([partition.topic_partition])
-            followed = PartitionFetchState(partition, self._probe_bytes)
+            followed = PartitionFetchState(
+                partition, self._probe_bytes, asks_for_epochs=self._versions.asks_for_epochs
+            )
             self._followed[partition.topic_partition] = followed
         self._changed.set()
         if self._connection.in_flight:
@@ -262,6 +260,11 @@ class ReplicaFetcher:
             if not ready:
                 self._changed.wait(PARTITION_BACKOFF_S if self._followed else None)
                 return
+            if self._versions.asks_for_epochs:
+                asking = {tp: item for tp, item in ready.items() if item.epochs is not None}
+                if asking:
+                    self._settle_by_epochs(asking)
+                    return
             wanted = self._in_turn(ready)
             # The leader may delay a response for new data, but not while other partitions wait.
             if len(wanted) < len(ready):
@@ -287,17 +290,46 @@ class ReplicaFetcher:
         # Before `settle` shortens the sets: a full one says that the leader may have more.
         cut = {tp for tp, r in responses.items() if len(r.message_set) >= wanted[tp].max_bytes}
         refused = GroupedErrors()
-        for tp, problem in self._truncation.settle(wanted, responses).items():
-            if isinstance(problem, CorruptLog):
-                logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
-            else:
-                refused.add(tp, Refusal.of(problem))
-            self._pause(wanted[tp], TRUNCATION_BACKOFF_S)
+        self._pause_all(self._truncation.settle(wanted, responses), wanted, refused)
         for tp, data in responses.items():
             # The calls above switch: another leader may be followed by now.
             if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused, is_cut=tp in cut)
         self._write_starts()
+        self._end_round(refused)
+
+    def _settle_by_epochs(self, asking: dict[TopicPartition, PartitionFetchState]) -> None:
+        """Truncate these logs to where they differ from the leader's, by their epochs. Switches."""
+        try:
+            errors, problems = self._truncation.settle_by_epochs(
+                asking, self._queries.ends_of_epochs
+            )
+        except (ClientError, ProtocolError) as error:
+            self._back_off(error)
+            return
+        refused = GroupedErrors()
+        for tp, error_of_leader in errors.items():
+            refused.add(tp, Refusal.of(error_of_leader))
+            self._pause(asking[tp])
+        self._pause_all(problems, asking, refused)
+        self._end_round(refused)
+
+    def _pause_all(
+        self,
+        problems: Mapping[TopicPartition, KafkaError],
+        wanted: Mapping[TopicPartition, PartitionFetchState],
+        refused: GroupedErrors,
+    ) -> None:
+        """Pause those that cannot be compared or truncated now."""
+        for tp, problem in problems.items():
+            if isinstance(problem, CorruptLog):
+                logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
+            else:
+                refused.add(tp, Refusal.of(problem))
+            self._pause(wanted[tp], TRUNCATION_BACKOFF_S)
+
+    def _end_round(self, refused: GroupedErrors) -> None:
+        """Write HWs that were lowered, and log what was refused. Switches."""
         if self._truncation.has_lowered:
             self._checkpoint()
             self._truncation.has_lowered = False
@@ -375,7 +407,7 @@ class ReplicaFetcher:
         ]
         if not empty:
             return
-        ends = self._ask_all(empty, LATEST_OFFSET)
+        ends = self._queries.ends_of(empty, LATEST_OFFSET)
         for tp in empty:
             end = ends.get(tp)
             proven = end is not None and end.found and end.found[0] <= wanted[tp].position
@@ -503,7 +535,7 @@ class ReplicaFetcher:
             self._append(tp, followed, data, is_cut=is_cut)
         except OffsetOutOfRange:
             # If there is something to compare, the next request is from the HW on.
-            if followed.position == asked:
+            if followed.epochs is not None or followed.position == asked:
                 self._reset(tp, followed)
         except InvalidMessage as error:
             logger.error("Found invalid messages during fetch for partition %s: %s", tp, error)
@@ -578,38 +610,10 @@ class ReplicaFetcher:
     def _reset(self, tp: TopicPartition, followed: PartitionFetchState) -> None:
         """The leader does not have the offset that we need. Switches."""
         try:
-            self._truncation.reset(tp, followed, self._ask)
+            self._truncation.reset(tp, followed, self._queries.end_of)
         except StorageError:
             # Of this broker's disk, not of the leader: it halts the broker.
             raise
         except KafkaError as error:
             logger.error("Error getting offset for partition %s: %s", tp, error)
             self._pause(followed, TRUNCATION_BACKOFF_S)
-
-    def _ask(self, tp: TopicPartition, time_ms: int) -> int:
-        """The leader's log start or end offset. KafkaError without one. Switches."""
-        partition = self._ask_all([tp], time_ms).get(tp)
-        if partition is not None:
-            check(partition.error_code, f"{tp} from broker {self._leader.id}")
-            for offset in partition.found:
-                return offset
-        raise ProtocolError(f"broker {self._leader.id} returned no offset of {tp}")
-
-    def _ask_all(
-        self, tps: Sequence[TopicPartition], time_ms: int
-    ) -> dict[TopicPartition, OffsetsPartitionResponse]:
-        """The leader's log start or end offset of each partition. Raises like Connection.send.
-        Switches."""
-        wanted = by_topic({tp: OffsetsPartition(tp.partition, time_ms, 1) for tp in tps})
-        response = self._connection.send(
-            OffsetsRequest(
-                self._config.broker_id,
-                [
-                    OffsetsTopic(topic, [partition for _, partition in items])
-                    for topic, items in wanted.items()
-                ],
-                version=self._versions.list_offsets,
-            )
-        )
-        assert isinstance(response, OffsetsResponse)
-        return by_partition(response.topics)
