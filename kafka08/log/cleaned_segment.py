@@ -105,8 +105,8 @@ class CleanedSegment:
         sync_directory(self._disk, self._directory)
 
     def keep_aborted(self, transactions: Sequence[AbortedTransaction]) -> None:
-        """Write the aborted transactions of the segments that this one replaces: all their batches
-        stay."""
+        """Write the aborted transactions that this segment has markers of, and that the log may
+        have batches of."""
         if not transactions:
             return
         path = _with(self._aborted_path, CLEANED_SUFFIX)

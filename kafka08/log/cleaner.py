@@ -134,9 +134,11 @@ class LogCleaner:
         return measure(topic_partition, facts, first_dirty)
 
     def _end_offset(self, one: Log, first_dirty: int) -> int:
-        """The end of a cleaning: the HW, or the start of the first dirty segment that is younger
-        than min.compaction.lag.ms."""
+        """The end of a cleaning: the last stable offset, or the start of the first dirty segment
+        that is younger than min.compaction.lag.ms."""
         end_offset = self._committed(one.topic_partition)
+        producers = one.records.producers
+        end_offset = producers.last_stable_offset(end_offset, one.log_start_offset)
         lag_ms = one.config.min_compaction_lag_ms
         if lag_ms <= 0:
             return end_offset

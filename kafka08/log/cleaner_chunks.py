@@ -17,6 +17,7 @@ from kafka08.errors import CorruptLog
 from kafka08.format import Batch, Message, RecordFormat, batches, format_of
 from kafka08.kernel.types import ENTRY_HEADER_BYTES, LOG_APPEND_TIME, MAX_NESTING, Buffer
 from kafka08.log.cleaned_segment import CleanedSegment
+from kafka08.log.cleaned_transactions import CleanedTransactions
 from kafka08.log.files import storage_errors
 from kafka08.log.recovery import entry_bytes
 from kafka08.protocol import message_set
@@ -57,14 +58,16 @@ def map_chunk(
     chunk_bytes: int,
     offset_map: kernel.OffsetMap,
     from_offset: int,
+    transactions: CleanedTransactions,
 ) -> MappedChunk:
-    """Put the keys of a chunk's messages from `from_offset` on into the map.
+    """Put the keys of a chunk's messages from `from_offset` on into the map, but for those of
+    aborted transactions.
 
     StorageError if it cannot be read, CorruptLog if it is not a valid message set.
     """
     chunk, end = _read(source, position, chunk_bytes)
     try:
-        for entries in _mapped_entries(chunk):
+        for entries in _mapped_entries(chunk, transactions):
             refused = offset_map.add(entries, from_offset)
             if refused >= 0:
                 return MappedChunk(end, refused)
@@ -80,7 +83,8 @@ def clean_chunk(
     offset_map: kernel.OffsetMap,
     cleaned: CleanedSegment,
     keep_tombstones: bool,
-    keep_wrappers: bool = False,
+    keep_wrappers: bool,
+    transactions: CleanedTransactions,
 ) -> CleanedChunk:
     """Append the survivors of a chunk to `cleaned`. Errors as map_chunk.
 
@@ -91,12 +95,16 @@ def clean_chunk(
     written = read = kept = unkeyed = 0
     survivors: Buffer
     try:
-        last_of_producer = {batch.producer_id: batch.position for batch in batches(chunk)}
+        last_of_producer = {
+            batch.producer_id: batch.position for batch in batches(chunk) if not batch.is_control
+        }
         for run in kernel.runs(chunk):
             part = chunk[run.start : run.end]
             if run.has_records:
                 is_last = run.start in last_of_producer.values()
-                found, survivors = _clean_batch(part, offset_map, keep_tombstones, is_last=is_last)
+                found, survivors = _clean_batch(
+                    part, offset_map, keep_tombstones, transactions, is_last=is_last
+                )
                 cleaned.append(survivors)
                 written += len(survivors)
                 read += found.read
@@ -120,28 +128,40 @@ def clean_chunk(
     return CleanedChunk(end, written, read, kept, unkeyed)
 
 
-def _mapped_entries(chunk: memoryview) -> Iterator[Buffer]:
-    """The messages of a chunk whose keys count, as plain entries. Those of transactions do not:
-    which were aborted is not known here, and an aborted one must not supersede another."""
+def _mapped_entries(chunk: memoryview, transactions: CleanedTransactions) -> Iterator[Buffer]:
+    """The messages of a chunk whose keys count, as plain entries."""
     for run in kernel.runs(chunk):
         part = chunk[run.start : run.end]
         if not run.has_records:
             yield from plain_entries(part)
             continue
         (batch,) = batches(part)
-        if not batch.is_transactional:
+        if not batch.is_control and not transactions.is_aborted(batch):
             yield _as_entries(_records(part, batch))
 
 
 def _clean_batch(
-    part: memoryview, offset_map: kernel.OffsetMap, keep_tombstones: bool, *, is_last: bool
+    part: memoryview,
+    offset_map: kernel.OffsetMap,
+    keep_tombstones: bool,
+    transactions: CleanedTransactions,
+    *,
+    is_last: bool,
 ) -> tuple[kernel.Retained, Buffer]:
     """The survivors of a batch of records, with its offsets and its producer. A batch without
-    survivors stays too, empty, if it is the last of an idempotent producer: its sequence number is
-    in no other place. Transactions stay whole. Source: MemoryRecords.filterTo 0.11.0.3."""
+    survivors stays too, empty, if it may be the last of an idempotent producer: its sequence number
+    is in no other place. `is_last`: of its producer in the chunk. Source: MemoryRecords.filterTo
+    0.11.0.3."""
     (batch,) = batches(part)
-    if batch.is_transactional or batch.is_control:
-        return kernel.Retained(len(part), batch.record_count, batch.record_count, 0), part
+    count = batch.record_count
+    if batch.is_control:
+        if transactions.keeps_marker(batch, keep_tombstones=keep_tombstones):
+            return kernel.Retained(len(part), count, count, 0), part
+        return kernel.Retained(0, count, 0, 0), b""
+    transactions.meet(batch)
+    keeps_head = is_last and transactions.has_last_sequence(batch)
+    if transactions.is_aborted(batch):
+        return kernel.Retained(0, count, 0, 0), _without(batch, []) if keeps_head else b""
     records = _records(part, batch)
     entries = _as_entries(records)
     output = memoryview(bytearray(len(entries)))
@@ -150,11 +170,16 @@ def _clean_batch(
         return found, part
     offsets = {entry.base_offset for entry in batches(output[: found.written])}
     stays = [record for record in records if record.offset in offsets]
-    if not stays and not (is_last and batch.producer_id >= 0):
+    if not stays and not keeps_head:
         return found, b""
+    return found, _without(batch, stays)
+
+
+def _without(batch: Batch, stays: list[Message]) -> Buffer:
+    """The batch with these of its records alone."""
     form = format_of(batch.magic)
     assert isinstance(form, RecordFormat)
-    return found, form.build(stays, batch.codec if stays else 0, compress, like=batch)
+    return form.build(stays, batch.codec if stays else 0, compress, like=batch)
 
 
 def _records(part: memoryview, batch: Batch) -> list[Message]:

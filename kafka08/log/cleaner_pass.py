@@ -22,6 +22,7 @@ from kafka08.errors import CorruptLog, FileRefused, StorageError
 from kafka08.levels import Level
 from kafka08.log import crashpoints
 from kafka08.log.cleaned_segment import CleanedSegment
+from kafka08.log.cleaned_transactions import CleanedTransactions
 from kafka08.log.cleaner_chunks import Source, clean_chunk, map_chunk
 from kafka08.log.cleaner_plan import (
     CleanerConfig,
@@ -149,10 +150,11 @@ class CleanerPass:
         facts = self._facts()
         offset_map = kernel.OffsetMap(*self._config.map_size(self._end_offset - start))
         reached = start
+        transactions = self._transactions()
         for segment, fact in zip(segments, facts, strict=False):
             if fact.end_offset <= start:
                 continue
-            refused = self._map_segment(segment, offset_map, start)
+            refused = self._map_segment(segment, offset_map, start, transactions)
             if refused != NOT_REFUSED:
                 # A segment that does not fit is left to the next map, unless it is the first.
                 return (
@@ -164,14 +166,24 @@ class CleanerPass:
         return offset_map, reached, True
 
     def _map_segment(
-        self, segment: LogSegment, offset_map: kernel.OffsetMap, from_offset: int
+        self,
+        segment: LogSegment,
+        offset_map: kernel.OffsetMap,
+        from_offset: int,
+        transactions: CleanedTransactions,
     ) -> int:
         source = Source(segment.log_path, segment.file, segment.size)
         position = segment.position_of(from_offset) if segment.base_offset < from_offset else 0
         while position is not None and position < source.size:
             before = position
             position, refused = self._step(
-                map_chunk, source, position, self._config.chunk_bytes, offset_map, from_offset
+                map_chunk,
+                source,
+                position,
+                self._config.chunk_bytes,
+                offset_map,
+                from_offset,
+                transactions,
             )
             self.stats.map_bytes += position - before
             self._pace(position - before)
@@ -186,14 +198,16 @@ class CleanerPass:
         config = self._log.config
         facts = [fact for fact in self._facts() if fact.base_offset < end_offset]
         segments = self._log.sealed_segments
+        transactions = self._transactions()
         for start, end in group_segments(facts, config.segment_bytes, config.segment_index_bytes):
-            self._clean_group(segments[start:end], facts[start:end], offset_map)
+            self._clean_group(segments[start:end], facts[start:end], offset_map, transactions)
 
     def _clean_group(
         self,
         group: Sequence[LogSegment],
         facts: Sequence[SealedSegment],
         offset_map: kernel.OffsetMap,
+        transactions: CleanedTransactions,
     ) -> None:
         cleaned = self._begin_segment(group[0].base_offset)
         try:
@@ -201,7 +215,7 @@ class CleanerPass:
                 keep_tombstones = keeps_tombstones(
                     fact, self._first_dirty_offset, segment.last_modified_ms, self._horizon_ms
                 )
-                self._clean_segment(segment, offset_map, cleaned, keep_tombstones)
+                self._clean_segment(segment, offset_map, cleaned, keep_tombstones, transactions)
             # 0.8: a merged segment has the time of its last original.
             self._step(cleaned.finish, modified_ns(self._log.disk, group[-1].log_path))
             logger.info(
@@ -210,7 +224,7 @@ class CleanerPass:
                 ",".join(str(segment.base_offset) for segment in group),
                 self._log.name,
             )
-            self._log.replace_segments(group, cleaned)
+            self._log.replace_segments(group, cleaned, transactions.keeps_entry)
         finally:
             cleaned.discard()
 
@@ -235,6 +249,7 @@ class CleanerPass:
         offset_map: kernel.OffsetMap,
         cleaned: CleanedSegment,
         keep_tombstones: bool,
+        transactions: CleanedTransactions,
     ) -> None:
         logger.info(
             "Cleaning segment %d in log %s into %d, %s deletes.",
@@ -255,12 +270,18 @@ class CleanerPass:
                 cleaned,
                 keep_tombstones,
                 self._log.config.level >= Level.V0_9_0,
+                transactions,
             )
             self.stats.add(found, found.position - position)
             self._pace(found.position - position + found.written)
             position = found.position
 
     # Others
+
+    def _transactions(self) -> CleanedTransactions:
+        """The view of a pass that begins at the log start."""
+        last = self._log.records.producers.last_appends()
+        return CleanedTransactions(self._log.all_aborted(), last)
 
     def _facts(self) -> list[SealedSegment]:
         """The current sealed segments of this pass."""

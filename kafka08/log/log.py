@@ -23,6 +23,7 @@ from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.format import Batch
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
+from kafka08.log.aborted_transactions import AbortedTransaction
 from kafka08.log.background import Background, Inline, PendingFlush
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.config import LogConfig
@@ -440,9 +441,20 @@ class Log(ReadableLog):
     def _note_log_start(self) -> None:
         self.records.log_start_rose(self.log_start_offset, self.first_base_offset)
 
-    def replace_segments(self, old: Sequence[LogSegment], cleaned: CleanedSegment) -> None:
+    def all_aborted(self) -> list[AbortedTransaction]:
+        """The aborted transactions that the indexes of all segments have."""
+        indexes = [one.aborted for one in self._segments if one.aborted is not None]
+        return [entry for index in indexes for entry in index.entries]
+
+    def replace_segments(
+        self,
+        old: Sequence[LogSegment],
+        cleaned: CleanedSegment,
+        keeps_aborted: Callable[[AbortedTransaction], bool] = lambda _: True,
+    ) -> None:
         """Replace `old` by `cleaned`, which is finished. `old` are adjacent sealed segments of this
-        log, the first with the same base offset. Their readers can continue.
+        log, the first with the same base offset. Their readers can continue. `keeps_aborted`: which
+        entries of their indexes stay.
 
         After a crash at any point the next load finds the old ones or the new one. The same holds
         after a StorageError, but this log must not be used any more.
@@ -452,7 +464,8 @@ class Log(ReadableLog):
         if self._unsynced.has_marks:
             self.flush()  # the swap leaves a gap, which would count as a loss
         indexes = [one.aborted for one in old if one.aborted is not None]
-        cleaned.keep_aborted([entry for index in indexes for entry in index.entries])
+        entries = [entry for index in indexes for entry in index.entries]
+        cleaned.keep_aborted(list(filter(keeps_aborted, entries)))
         with no_way_back():
             cleaned.begin_swap()
             self._delete_segments(start, start + len(old))

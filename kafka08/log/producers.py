@@ -35,6 +35,7 @@ from kafka08.errors import (
     TransactionCoordinatorFenced,
 )
 from kafka08.log.aborted_transactions import AbortedTransaction
+from kafka08.log.cleaned_transactions import LastAppend
 
 BATCHES_MAX: Final = 5
 """Of a producer that are recognized when they come again: as many as clients have in flight."""
@@ -128,6 +129,7 @@ class _Producer:
     """ended_by    the marker that was appended last, if nothing was appended since
     batches     the last ones since the last marker, at most BATCHES_MAX
     arrived_ms  when its last batch or marker was appended here, or the log was loaded
+    batch_offset  last offset of its last batch, also before a marker; NO_OFFSET: unknown
     """
 
     epoch: int
@@ -139,6 +141,7 @@ class _Producer:
     arrived_ms: int = 0
     batches: deque[KnownBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_MAX))
     ended_by: Marker | None = None
+    batch_offset: int = NO_OFFSET
 
     def batches_of_entry(self) -> list[KnownBatch]:
         """The batch that the entry of a snapshot describes."""
@@ -242,7 +245,7 @@ class Producers:
         if known is None or known.epoch != batch.epoch:
             known = self._begin_epoch(batch.producer_id, batch.epoch, known)
         known.last_sequence = batch.last_sequence
-        known.last_offset = batch.last_offset
+        known.last_offset = known.batch_offset = batch.last_offset
         known.offset_delta = batch.last_offset - batch.base_offset
         known.timestamp_ms = batch.max_timestamp_ms
         known.arrived_ms = now_ms
@@ -316,6 +319,13 @@ class Producers:
             return None
         stable = min(self._open.values(), default=marker.offset + 1)
         return AbortedTransaction(marker.producer_id, first, marker.offset, stable)
+
+    def last_appends(self) -> dict[int, LastAppend]:
+        """producer id → its last batch, and its last entry."""
+        return {
+            producer_id: LastAppend(known.batch_offset, known.last_offset)
+            for producer_id, known in self._producers.items()
+        }
 
     @property
     def open_transactions(self) -> Mapping[int, int]:
