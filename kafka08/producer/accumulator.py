@@ -463,15 +463,20 @@ class RecordAccumulator:
             queue.sequences.end(batch, error)
             self._ready.place(queue)
 
-    def take_overdue(self, ready_before: float, reachable: Collection[Broker]) -> list[RecordBatch]:
-        """Remove batches that could have been sent before that time if their leader had been known
-        and among `reachable`."""
+    def take_overdue(
+        self, before: float, reachable: Collection[Broker], *, is_since_append: bool
+    ) -> list[RecordBatch]:
+        """Remove batches whose leader is not known and among `reachable`: those that were appended
+        before that time, or could have been sent, also again, before it."""
         overdue: list[RecordBatch] = []
         with self.lock:
             for queue in self._ready.without(reachable):
                 while queue.batches:
                     batch = queue.batches[0]
-                    if max(batch.created + self._linger_s, batch.retry_at) > ready_before:
+                    since = batch.created
+                    if not is_since_append:
+                        since = max(since + self._linger_s, batch.retry_at)
+                    if since > before:
                         break
                     if batch is queue.open:
                         queue.close_open()

@@ -440,12 +440,16 @@ class Sender(ProcessBound):
         if now < self._expire_at:
             return self._expire_at - now
         timeout_s = self._settings.delivery_s
-        if timeout_s == inf:
+        # delivery.timeout.ms includes all attempts; a wait for a leader begins with each.
+        is_since_append = timeout_s < inf
+        if not is_since_append:
             timeout_s = self._settings.request_timeout_s
         self._expire_at = now + min(1.0, timeout_s / 4)
         brokers = self._metadata.cluster.brokers.values()
         reachable = {b for b in brokers if self._network.is_open((b.host, b.port))}
-        for batch in self._accumulator.take_overdue(now - timeout_s, reachable):
+        for batch in self._accumulator.take_overdue(
+            now - timeout_s, reachable, is_since_append=is_since_append
+        ):
             text = f"{batch.tp}: no leader was reachable within {timeout_s * 1000:.0f} ms"
             self.metrics.failed([batch], now)
             self._end_failed([batch], RequestTimeout(text))

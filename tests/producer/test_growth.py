@@ -231,3 +231,25 @@ def test_a_column_of_partitions_is_read_once() -> None:
         producer.flush(SECONDS)
         assert taken == [1000]
         assert values(cluster, TopicPartition("t", 7)) == [b"%d" % n for n in range(7, 1000, 100)]
+
+
+@pytest.mark.parametrize(("is_since_append", "at"), [(True, 10), (False, 19)])
+def test_the_time_of_a_delivery_includes_its_attempts(is_since_append: bool, at: int) -> None:
+    """delivery.timeout.ms counts from the append. Without it a wait for a leader begins with each
+    attempt: it took twice the time of a delivery at worst."""
+    clock = MockClock()
+    accumulator, [queue] = accumulator_with(1, runtime=ThreadRuntime(clock=clock))
+    batch = append(accumulator, queue)
+    began = batch.created
+    clock.advance(9)
+    with accumulator.lock:
+        assert accumulator.ready(clock.monotonic()).leaders == [LEADER]
+        accumulator.drain(LEADER, 1 << 20, clock.monotonic())
+    batch.attempts, batch.retry_at = 1, clock.monotonic()
+    accumulator.put_back([batch])
+    for second in (at - 1, at):
+        with accumulator.lock:
+            accumulator.ready(clock.monotonic())
+        before = began + second - 10
+        found = accumulator.take_overdue(before, (), is_since_append=is_since_append)
+        assert found == ([batch] if second == at else [])
