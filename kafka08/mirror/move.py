@@ -35,7 +35,7 @@ from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.listing import some_of
 from kafka08.mirror.exact_copy import ExactCopier, may_pass
 from kafka08.mirror.move_plan import TopicStep, steps_of
-from kafka08.mirror.offset_map import Copied, OffsetMap
+from kafka08.mirror.offset_map import NOTHING, Copied, OffsetMap
 from kafka08.mirror.outcome import MirrorFailed
 from kafka08.mirror.settings import check_apart
 from kafka08.mirror.sources import NewSource, OldSource, Source
@@ -43,14 +43,15 @@ from kafka08.mirror.stats import MirrorCounts, MirrorStats
 from kafka08.observe.place import ClusterPlace
 from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import ClusterView
-from kafka08.producer import KafkaProducer
+from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.runtime import Event
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_OFFSET, TopicPartition
 
 logger = logging.getLogger(__name__)
 
+BOOTSTRAP: Final = "bootstrap.servers"
 PREFIX: Final = "kafka08-move-"
 """Of the topic with a move's records at the target, and of its transactional.id."""
 RECORD_REPLICAS: Final = 3
@@ -72,7 +73,7 @@ TARGET_DEFAULTS: Final[Mapping[str, str]] = {
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """zookeeper    connect string; None: brokers alone
-    properties   bootstrap.servers, and the keys for TLS and SASL
+    properties   bootstrap.servers, the keys for TLS and SASL, and of a target those of a producer
     """
 
     zookeeper: str | None
@@ -81,10 +82,18 @@ class Cluster:
     @property
     def place(self) -> ClusterPlace:
         """ConfigError for keys that contradict each other."""
-        secure = {n: v for n, v in self.properties.items() if n.startswith(PREFIXES)}
-        config = SecureClientConfig(secure)
-        bootstrap = self.properties.get("bootstrap.servers")
-        return ClusterPlace(self.zookeeper, bootstrap, config.security)
+        secure = self.client_keys
+        bootstrap = secure.pop(BOOTSTRAP, None)
+        return ClusterPlace(self.zookeeper, bootstrap, SecureClientConfig(secure).security)
+
+    @property
+    def client_keys(self) -> dict[str, str]:
+        """The properties of clients of any kind."""
+        return {
+            name: value
+            for name, value in self.properties.items()
+            if name == BOOTSTRAP or name.startswith(PREFIXES)
+        }
 
 
 class PartitionStatus(NamedTuple):
@@ -181,8 +190,9 @@ class Move:
             return replace(step, refusals=(str(error),))
         return step
 
-    def copied(self) -> OffsetMap:
-        """Everything that was copied so far, by the target's records."""
+    def copied(self, behind: int = NO_OFFSET) -> OffsetMap:
+        """Everything that was copied so far, by the target's records. `behind`: an offset of theirs
+        that must be seen; a new leader may not know for a moment how far its log is committed."""
         found = OffsetMap()
         keys = {
             "enable.auto.commit": "false",
@@ -193,10 +203,11 @@ class Move:
             if self.records not in target.list_topics():
                 return found
         tp = TopicPartition(self.records, 0)
-        with KafkaConsumer(KafkaConsumerConfig({**self.target.properties, **keys})) as consumer:
+        with KafkaConsumer(KafkaConsumerConfig({**self.target.client_keys, **keys})) as consumer:
             consumer.assign([tp])
             consumer.seek_to_beginning(tp)
             end = consumer.end_offsets([tp], READ_S)[tp]
+            end = max(end, behind + 1)
             while consumer.position(tp, READ_S) < end:
                 for message in consumer.poll(READ_S):
                     found.add(Copied.decode(message.value))
@@ -243,7 +254,10 @@ class Move:
         self._prepare(copied)
         with KafkaProducer(self._producer_config()) as producer:
             producer.init_transactions()
-            copied = self.copied()  # an earlier run, which is fenced now, may have added some
+            # An earlier run, which is fenced now, may have added records up to this one.
+            with producer.transaction():
+                mine = producer.send(ProducerRecord(self.records, NOTHING.encode(), partition=0))
+            copied = self.copied(mine.result(READ_S).offset)
             with self.open_source() as source:
                 source.seek(self._positions(copied))
                 until = THREADS.monotonic() + LOOK_AGAIN_S
@@ -308,7 +322,7 @@ class Move:
         """The target as it is read, without unfinished transactions."""
         with (
             self._client(self.target) as cluster,
-            NewSource(self.target.properties, cluster) as new,
+            NewSource(self.target.client_keys, cluster) as new,
         ):
             yield new
 
@@ -322,7 +336,7 @@ class Move:
                 return
             brokers = cluster.metadata.brokers.values()
             found = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-            with NewSource({"bootstrap.servers": found, **self.source.properties}, cluster) as new:
+            with NewSource({BOOTSTRAP: found, **self.source.client_keys}, cluster) as new:
                 yield new
 
     def _check_apart(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
@@ -52,6 +52,10 @@ class Copied(NamedTuple):
             raise ConfigError(f"{text!r:.60} is no record of a move: {error}") from error
 
 
+NOTHING: Final = Copied(TopicPartition("", 0), ())
+"""The record with which a run begins."""
+
+
 def runs_of(offsets: Sequence[int], stored: Sequence[tuple[Sequence[int], int]]) -> tuple[Run, ...]:
     """The runs of messages with these offsets at the source. `stored`: indexes of some of them, and
     the target's offset of the first; in order."""
@@ -88,7 +92,8 @@ class OffsetMap:
 
     def add(self, copied: Copied) -> None:
         """In the order in which they were written."""
-        self._runs.setdefault(copied.topic_partition, []).extend(copied.runs)
+        if copied.runs:
+            self._runs.setdefault(copied.topic_partition, []).extend(copied.runs)
 
     def position(self, tp: TopicPartition) -> int | None:
         """The source's offset from which the move goes on; None before the first message."""

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ from kafka08.admin import AdminClient
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer
 from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
 from kafka08.embedded import EmbeddedCluster
-from kafka08.producer import KafkaProducer, ProducerRecord
-from tests.mirror.moving import Moves
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from tests.mirror.moving import Moves, Outcome
 from tests.waiting import until
 
 PARTITIONS = 3
@@ -195,3 +196,47 @@ def test_a_second_run_ends_the_first(topic: str, moves: Moves, source: EmbeddedC
     assert first.wait(60) == 1
     assert "Another producer of this name has begun" in moves.said
     await_copies(moves)
+
+
+def test_headers_come_and_aborted_messages_do_not(
+    target: EmbeddedCluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Between clusters of 0.11, without ZooKeeper: what was aborted at the source is not copied."""
+    topic = request.node.name
+    with EmbeddedCluster(1, level="0.11.0") as source:
+        source.create_topic(topic, 1)
+        keys = {"bootstrap.servers": source.bootstrap, "transactional.id": "writer"}
+        with KafkaProducer(KafkaProducerConfig(keys)) as producer:
+            producer.init_transactions()
+            for n in range(6):
+                producer.begin_transaction()
+                headers = [("n", b"%d" % n)]
+                record = ProducerRecord(topic, b"%d" % n, b"k", 0, 1_700_000_000_000, headers)
+                producer.send(record).result(30)
+                if n % 2:
+                    producer.abort_transaction()
+                else:
+                    producer.commit_transaction()
+        found = read(source, topic, "readers", 2)
+        assert found == [0, 2, 4]
+        options = ("--source-bootstrap", source.bootstrap, "--target-bootstrap", target.bootstrap)
+        moves = Moves((*options, "--whitelist", topic, "--name", topic), tmp_path / "move.log")
+        moves.start()
+        done: list[Outcome] = []
+
+        def is_copied() -> bool:
+            done.append(moves.run("verify"))
+            return "3 messages" in done[-1].out
+
+        until(is_copied, "the copies", explain=lambda: f"{done} {moves.said}")
+        assert moves.end() == 0
+    config = {"bootstrap.servers": target.bootstrap, "isolation.level": "read_committed"}
+    with KafkaConsumer(KafkaConsumerConfig(config)) as consumer:
+        consumer.assign([(topic, 0)])
+        consumer.seek_to_beginning()
+        copies: list[Any] = []
+        while len(copies) < 3:
+            copies += consumer.poll(0.2)
+    assert [(m.value, m.timestamp, m.headers) for m in copies] == [
+        (b"%d" % n, 1_700_000_000_000, (("n", b"%d" % n),)) for n in (0, 2, 4)
+    ]
