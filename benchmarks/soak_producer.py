@@ -130,12 +130,14 @@ class Round:
         problems: list[str] = []
         with KafkaProducer(self._config) as producer:
             senders = Senders(producer, self._topic, self._history, self._rng.randrange(2**32))
-            for _ in range(FAULTS):
-                self._await_replicas()
-                time.sleep(self._rng.uniform(0, CALM_S))
-                self._break_something()
-            self._cluster.heal()
-            senders.stop()
+            try:
+                for _ in range(FAULTS):
+                    self._await_replicas()
+                    time.sleep(self._rng.uniform(0, CALM_S))
+                    self._break_something()
+            finally:  # a broker that stays away would keep the producer from its end for ever
+                self._cluster.heal()
+                senders.stop()
             producer.flush(TIMEOUT_S)
             if producer.free_bytes != self._config.buffer_memory:
                 missing = self._config.buffer_memory - producer.free_bytes

@@ -1,22 +1,22 @@
 """Streaming queries whose drivers die by kill -9, each at a random line of Spark's log.
 
-A life is one query with its checkpoint and its files: killed KILLS times, with new messages after
-each kill, then run to its end. The files must hold every message since the query began once. Ends
-with 1 at the first life that does not.
+A life is one query with its checkpoint and its files: killed KILLS times, fewer if the minutes are
+over, with new messages after each kill, then run to its end. The files must hold every message
+since the query began once. Exits 1 otherwise.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.soak import Outcome, announced, say, soak, soak_parser
 from kafka08.embedded import EmbeddedCluster
 from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
@@ -34,52 +34,58 @@ FIRST: Final = 20
 """Messages that are there before the query begins, at `latest`."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="soak-stream", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    chosen = parser.parse_args(arguments)
-    print(f"seed {chosen.seed}")
-    rng = random.Random(chosen.seed)
-    end = time.monotonic() + chosen.minutes * 60
-    with tempfile.TemporaryDirectory() as name, EmbeddedCluster(brokers=1) as cluster:
+def main() -> int:
+    options = soak_parser("soak-stream", __doc__).parse_args()
+    stop_at = time.monotonic() + options.minutes * 60
+    with (
+        announced(options),
+        tempfile.TemporaryDirectory() as name,
+        EmbeddedCluster(brokers=1) as cluster,
+        closing(Topics(cluster.bootstrap, cluster.zookeeper.connect_string)) as topics,
+    ):
         log = Path(name, "checker.log")
         java_home = make_java_home(Path(name, "java"), find_java(), log)
-        topics = Topics(cluster.bootstrap, cluster.zookeeper.connect_string)
         with local_session("soak-stream", java_home, log) as spark:
-            number = 0
-            while time.monotonic() < end:
-                number += 1
+
+            def live(number: int, rng: random.Random) -> Outcome:
                 directory = Path(name, f"life-{number}")
                 directory.mkdir()
-                if not live(number, spark, topics, directory, rng):
-                    return 1
-        topics.close()
-    return 0
+                return Life(topics, directory, rng).outcome(spark, stop_at)
+
+            return soak(options, live)
 
 
-def live(
-    number: int, spark: SparkSession, topics: Topics, directory: Path, rng: random.Random
-) -> bool:
-    """One life; whether its files are right."""
-    topic = topics.filled([FIRST])
-    written = FIRST
-    began = False
-    for _ in range(KILLS):
-        driver = LockstepDriver(topics.bootstrap, topic, directory, os.environ)
-        killed = driver.run(lines_max=rng.randrange(10, LINES_MAX))
-        print(f"life {number}: {'killed at' if killed else 'ended with'} {driver.steps[-1][:110]}")
-        # Until the first offsets are in the checkpoint, `latest` is looked up again.
-        began = began or (directory / "checkpoint" / "offsets" / "0").exists()
-        if began:
-            more = rng.randrange(20)
-            topics.append(topic, 0, more)
-            written += more
-    LockstepDriver(topics.bootstrap, topic, directory, os.environ).run()
-    rows = collected(spark.read.parquet(str(directory / "output"))) if written > FIRST else []
-    right = rows == rows_of(0, FIRST, written)
-    print(f"life {number}: {len(rows)} rows, {'right' if right else 'WRONG'}", flush=True)
-    return right
+class Life:
+    def __init__(self, topics: Topics, directory: Path, rng: random.Random) -> None:
+        self._topics = topics
+        self._topic = topics.filled([FIRST])
+        self._directory = directory
+        self._rng = rng
+        self._written = FIRST
+
+    def outcome(self, spark: SparkSession, stop_at: float) -> Outcome:
+        began, kills = False, 0
+        while kills < KILLS and (not kills or time.monotonic() < stop_at):
+            kills += 1
+            self._run(self._rng.randrange(10, LINES_MAX))
+            # Until the first offsets are in the checkpoint, `latest` is looked up again.
+            began = began or (self._directory / "checkpoint" / "offsets" / "0").exists()
+            if began:
+                more = self._rng.randrange(20)
+                self._topics.append(self._topic, 0, more)
+                self._written += more
+        self._run()
+        files, rows = self._directory / "output", []
+        if self._written > FIRST:
+            rows = collected(spark.read.parquet(str(files)))
+        is_right = rows == rows_of(0, FIRST, self._written)
+        wrong = [] if is_right else [f"{len(rows)} rows of {self._written - FIRST} in {files}"]
+        return Outcome(f"{kills} kills, {len(rows)} rows", wrong)
+
+    def _run(self, lines_max: int = sys.maxsize) -> None:
+        driver = LockstepDriver(self._topics.bootstrap, self._topic, self._directory, os.environ)
+        is_killed = driver.run(lines_max=lines_max)
+        say(f"{'killed at' if is_killed else 'ended with'} {driver.steps[-1][:110]}")
 
 
 if __name__ == "__main__":
