@@ -258,7 +258,7 @@ CHECKS: Final = (
     problem("broker-same-address", "clients of one broker reach the other",
             f"kafka08 broker list {Z}", _same_address),
     problem("broker-left-behind", "partitions have fewer copies than they should",
-            "start it again (the last CRITICAL line of its log has the reason, such as a full disk), "
+            "start it again (the last CRITICAL line of its log has the reason: a full disk, say), "
             "or move its replicas: kafka08 partition reassign --help", _left_behind),
     problem("broker-clock", "retention, offsets and log lines use clocks that differ",
             "run an NTP client on that machine", _clock),
