@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafka08.format.batch import Batch, Format, Message, RecordFormat, entry_size
+from kafka08.format.batch import NO_PRODUCER, Batch, Format, Message, RecordFormat, entry_size
 from kafka08.format.types import (
     CODEC_MASK,
     ENTRY_HEADER,
@@ -26,7 +26,7 @@ from kafka08.format.types import (
 )
 from kafka08.format.v0 import V0
 from kafka08.format.v1 import V1
-from kafka08.format.v2 import V2
+from kafka08.format.v2 import PRODUCER_AT, V2
 
 __all__ = [
     "FORMATS",
@@ -37,6 +37,7 @@ __all__ = [
     "RecordFormat",
     "batch_at",
     "batches",
+    "batches_of_producers",
     "codec_of",
     "entry_size",
     "format_of",
@@ -87,17 +88,45 @@ def batch_at(data: Buffer, position: int = 0) -> Batch | None:
 def batches(data: Buffer) -> Iterator[Batch]:
     """The complete entries of a set. CorruptMessage if one has an impossible size."""
     view, position = memoryview(data), 0
-    while len(view) - position >= ENTRY_HEADER_BYTES:
-        size = entry_size(view, position)
-        if size < ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES:
-            raise impossible_size(view, position)
-        if size > len(view) - position:
-            return
-        batch = batch_at(view, position)
-        if batch is None:  # smaller than the head of its format
-            raise impossible_size(view, position)
+    while (batch := _complete_entry(view, position)) is not None:
         yield batch
-        position += size
+        position = batch.end
+
+
+def batches_of_producers(data: Buffer) -> Iterator[Batch]:
+    """As `batches`, without those that have no producer id, which cost a tenth: a log of committed
+    offsets has hundreds of thousands."""
+    view, position = memoryview(data), 0
+    last = len(view) - V2.head_bytes
+    while True:
+        while position <= last:
+            size, magic, producer_id = PRODUCER_AT.unpack_from(view, position)
+            is_plain = magic == V2.magic and producer_id == NO_PRODUCER
+            if not is_plain or not V2.head_bytes - ENTRY_HEADER_BYTES <= size <= len(view):
+                break
+            position += ENTRY_HEADER_BYTES + size
+        batch = _complete_entry(view, position)
+        if batch is None:
+            return
+        if batch.producer_id != NO_PRODUCER:
+            yield batch
+        position = batch.end
+
+
+def _complete_entry(view: memoryview, position: int) -> Batch | None:
+    """The entry at `position`; None if it is not complete. CorruptMessage for an impossible
+    size."""
+    if len(view) - position < ENTRY_HEADER_BYTES:
+        return None
+    size = entry_size(view, position)
+    if size < ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES:
+        raise impossible_size(view, position)
+    if size > len(view) - position:
+        return None
+    batch = batch_at(view, position)
+    if batch is None:  # smaller than the head of its format
+        raise impossible_size(view, position)
+    return batch
 
 
 def impossible_size(view: memoryview, position: int) -> CorruptMessage:

@@ -46,6 +46,8 @@ REST: Final = "bytes behind the last record of a batch"
 COUNT: Final = "negative number of records"
 
 _HEAD: Final = Struct(">qiiBIhiqqqhii")
+PRODUCER_AT: Final = Struct(">8xi4xB26xq")
+"""Size, magic and producer id, at the positions that they have in an entry."""
 _CRC: Final = Struct(">I")
 _CHECKED: Final = Struct(">hiqqqhii")
 """The fields of the head that the CRC covers."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka08.format import batches
-from kafka08.format.batch import NO_PRODUCER, Batch
+from kafka08.format import batches_of_producers
+from kafka08.format.batch import Batch
 from kafka08.format.control import ABORT, COMMIT, KEY, VALUE
 from kafka08.format.types import Buffer, CorruptMessage
 from kafka08.format.v2 import V2
@@ -18,9 +18,7 @@ from kafka08.log.producers import Marker, SequencedBatch
 def producer_entries(data: Buffer) -> Iterator[SequencedBatch | Marker]:
     """The batches and markers of producers in `data`, in order. CorruptMessage."""
     view = memoryview(data)
-    for batch in batches(view):
-        if batch.producer_id == NO_PRODUCER:
-            continue
+    for batch in batches_of_producers(view):
         if not batch.is_control:
             yield sequenced(batch)
         elif batch.record_count:  # compaction may leave it without its marker

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from kafka08.errors import (
     OutOfOrderSequence,
     TransactionCoordinatorFenced,
 )
-from kafka08.format.types import CorruptMessage
+from kafka08.format import Batch, Message, batches, batches_of_producers
+from kafka08.format.types import Buffer, CorruptMessage
+from kafka08.format.v2 import V2
 from kafka08.log import aborted_transactions, producer_snapshot
 from kafka08.log.aborted_transactions import AbortedTransaction
 from kafka08.log.producer_entries import encode_marker, producer_entries
@@ -33,6 +36,8 @@ from kafka08.log.producers import (
     Repeated,
     SequencedBatch,
 )
+from kafka08.protocol import message_set
+from kafka08.protocol.record_batches import compress
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = json.loads((DATA / "0.11-logs.json").read_text(encoding="utf-8"))
@@ -425,3 +430,32 @@ class TestFiles:
             damaged[position] ^= 0xFF
             with suppress(CorruptMessage):
                 list(producer_entries(damaged))
+
+
+def test_batches_without_a_producer_are_passed_over() -> None:
+    """What `batches` finds of producers, in a set of all formats that is cut or damaged anywhere;
+    the same error."""
+    form = V2()
+    data = bytearray(message_set.encode([(b"k", b"v")], magic=1))
+    for offset, producer_id in enumerate((-1, 7, -1, -1, 8, -1), 1):
+        like = Batch(2, 0, 0, offset, offset, 0, 0, -1, 0)._replace(producer_id=producer_id)
+        record = Message(offset, None, memoryview(b"value"), 1000, 0)
+        data += form.build([record], 0, compress, like=like)
+    rng = random.Random(5)
+    for end in range(len(data) + 1):
+        assert found_in(batches_of_producers, data[:end]) == found_in(batches, data[:end])
+    for _ in range(3000):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] = rng.randrange(256)
+        assert found_in(batches_of_producers, damaged) == found_in(batches, damaged)
+
+
+def found_in(walk: Callable[[Buffer], Iterator[Batch]], data: bytearray) -> list[object]:
+    found: list[object] = []
+    try:
+        for batch in walk(data):
+            if batch.producer_id != -1:
+                found.append(batch)
+    except CorruptMessage as error:
+        found.append(str(error))
+    return found
