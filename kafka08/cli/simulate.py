@@ -16,7 +16,14 @@ from kafka08.cli.echo import show
 from kafka08.cli.options import DURATION, example, json_option
 from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
-from kafka08.simulation.plan import Fault, Plan, draw_plan, with_coordinator, with_faults
+from kafka08.simulation.plan import (
+    Fault,
+    Plan,
+    draw_plan,
+    with_coordinator,
+    with_faults,
+    with_record_batches,
+)
 from kafka08.simulation.run import Outcome
 from kafka08.simulation.run import simulate as run_seed
 from kafka08.simulation.shrink import Shrinker
@@ -25,6 +32,8 @@ from kafka08.simulation.timeline import Timeline
 SEED_MAX = 1_000_000_000
 SHRINK_S = 60.0
 LEVELS = ("0.10.2", "0.9.0")
+RECORDS_SHARE = 0.3
+"""Of the runs whose brokers are of level 0.11.0."""
 """Those that have groups with a coordinator."""
 KINDS = {kind.name.lower().replace("_", "-"): kind for kind in Fault}
 NO_FAULTS = "none"
@@ -160,6 +169,8 @@ def simulate(
 
 def _draw(seed: int, profile: str, faults: list[str] | None, *, coordinated: bool) -> Plan:
     plan = draw_plan(seed, profile)
+    if random.Random(f"{seed}/record batches").random() < RECORDS_SHARE:
+        plan = with_record_batches(plan)
     if faults is not None:
         plan = with_faults(plan, seed, [KINDS[name] for name in faults])
     return with_coordinator(plan, LEVELS[seed % len(LEVELS)]) if coordinated else plan

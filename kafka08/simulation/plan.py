@@ -181,6 +181,9 @@ class Plan:
         return seed, plan
 
 
+RECORDS_LEVEL: Final = "0.11.0"
+
+
 def draw_plan(seed: int, profile: str) -> Plan:
     """The plan of a seed."""
     random = Random(f"{seed}/plan")
@@ -263,6 +266,18 @@ def with_coordinator(plan: Plan, level: str) -> Plan:
         offsets_storage="kafka",
         coordinated=True,
     )
+
+
+def with_record_batches(plan: Plan) -> Plan:
+    """The same plan with brokers of level 0.11.0: logs have record batches and leader epochs, and
+    new producers that retry are idempotent."""
+    properties = {
+        **plan.broker_properties,
+        "api.level": RECORDS_LEVEL,
+        # Fewer brokers than this would never have groups.
+        "offsets.topic.replication.factor": str(plan.brokers),
+    }
+    return replace(plan, level=RECORDS_LEVEL, broker_properties=properties)
 
 
 def with_faults(plan: Plan, seed: int, kinds: Collection[Fault]) -> Plan:

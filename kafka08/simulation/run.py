@@ -34,7 +34,7 @@ from kafka08.simulation.mirror_load import TARGET_HOST, MirrorLoad
 from kafka08.simulation.move_checks import MoveChecks
 from kafka08.simulation.network import Network
 from kafka08.simulation.parked_checks import ParkedChecks
-from kafka08.simulation.plan import KILLED, SUSPENDED, Fault, Plan, draw_plan
+from kafka08.simulation.plan import KILLED, RECORDS_LEVEL, SUSPENDED, Fault, Plan, draw_plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.recovery_conditions import (
     out_of_sync,
@@ -312,7 +312,13 @@ class Run:
 
     def _start_clients(self) -> None:
         plan, pause = self.plan, self.plan.pause_seconds
-        new = partial(new_producer, retries=plan.retries, in_flight=plan.in_flight, pause=pause)
+        new = partial(
+            new_producer,
+            retries=plan.retries,
+            in_flight=plan.in_flight,
+            pause=pause,
+            stores_once=plan.level == RECORDS_LEVEL,
+        )
         old, asynchronous = partial(old_producer, pause=pause), partial(async_producer, pause=pause)
         self._start_producers("new-producer", plan.new_producers, new)
         self._start_producers("old-producer", plan.old_producers, old)

@@ -9,6 +9,7 @@ from typing import Final
 
 from kafka08.errors import FailedToSend, KafkaError
 from kafka08.producer.future import BatchFuture, RecordFuture
+from kafka08.producer.idempotence import Idempotence
 from kafka08.producer.kafka_producer import KafkaProducer
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.old.callback_handler import CallbackHandler
@@ -103,8 +104,10 @@ def new_producer(
     retries: int,
     in_flight: int,
     pause: float,
+    stores_once: bool = False,
 ) -> None:
-    """Write with a KafkaProducer until the run ends."""
+    """Write with a KafkaProducer until the run ends. `stores_once`: brokers recognize a batch that
+    comes again, if the producer is idempotent."""
     config = KafkaProducerConfig(
         {
             "bootstrap.servers": target.broker_list,
@@ -120,7 +123,10 @@ def new_producer(
             "compression.type": runtime.random.choice(["none", "none", "gzip", "snappy"]),
         }
     )
-    _NewWriter(KafkaProducer(config, runtime=runtime), runtime, target, observed).run(pause)
+    writer = _NewWriter(KafkaProducer(config, runtime=runtime), runtime, target, observed)
+    if stores_once and config.idempotence is not Idempotence.OFF:
+        observed.copies[runtime.process.name] = 1
+    writer.run(pause)
     observed.writers -= 1
 
 

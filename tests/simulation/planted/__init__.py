@@ -18,6 +18,7 @@ from tests.simulation.planted import (
     limits,
     mirrors,
     producers,
+    records,
     replication,
 )
 from tests.simulation.planted.defect import PLANTED, Planted
@@ -32,5 +33,6 @@ __all__ = [
     "limits",
     "mirrors",
     "producers",
+    "records",
     "replication",
 ]

@@ -10,7 +10,14 @@ import pytest
 
 from kafka08.profile import SAFE
 from kafka08.simulation.network import NetworkSettings
-from kafka08.simulation.plan import Fault, Plan, draw_plan, with_coordinator, with_faults
+from kafka08.simulation.plan import (
+    Fault,
+    Plan,
+    draw_plan,
+    with_coordinator,
+    with_faults,
+    with_record_batches,
+)
 from kafka08.simulation.run import simulate
 
 Patch = Callable[[pytest.MonkeyPatch], object]
@@ -33,6 +40,7 @@ class Planted:
     needs     whether a run with these settings can show it
     settings  of the short runs, instead of those that the seed draws
     coordinated   whether the members of its groups are KafkaConsumers
+    has_records   whether its brokers are of level 0.11.0
     """
 
     name: str
@@ -45,6 +53,7 @@ class Planted:
     needs: Needs
     settings: Mapping[str, Any]
     coordinated: bool
+    has_records: bool = False
 
     def drawn_plan(self, seed: int) -> Plan | None:
         """The plan of the seed; None if its run cannot show the defect."""
@@ -68,6 +77,8 @@ class Planted:
 
     def _draw(self, seed: int) -> Plan:
         plan = draw_plan(seed, self.profile)
+        if self.has_records:
+            return with_record_batches(plan)
         return with_coordinator(plan, LEVEL) if self.coordinated else plan
 
     def found_by(self, seed: int, plan: Plan) -> str | None:
@@ -114,6 +125,7 @@ def planted(
     needs: Needs = any_plan,
     settings: Mapping[str, Any] | None = None,
     coordinated: bool = False,
+    has_records: bool = False,
 ) -> Callable[[Patch], Patch]:
     """Add the patch to the list."""
 
@@ -130,6 +142,7 @@ def planted(
                 needs,
                 settings or {},
                 coordinated,
+                has_records,
             )
         )
         return plant
