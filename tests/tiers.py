@@ -222,6 +222,7 @@ TIERS: Final = (
             "tests/kernel/test_build.py",
             "tests/migration/test_offset_migration.py::test_interrupted_at_every_write",
             "tests/packaging/test_fuzzing.py",
+            "tests/simulation/test_other_hand.py",
             "tests/simulation/test_rules.py::test_a_planted_defect_is_found",
             "tests/spark/test_beside_sparks_connector.py",
             "tests/zk/server/test_kazoo_suite.py",

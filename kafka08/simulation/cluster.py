@@ -8,6 +8,8 @@ from random import Random
 from typing import Any, Final
 
 from kafka08.broker.cluster.metadata_cache import MetadataCache
+from kafka08.broker.controller.controller import Controller
+from kafka08.broker.controller.term import Term
 from kafka08.broker.groups.offset_manager import OffsetManager
 from kafka08.broker.process.server import KafkaServer
 from kafka08.broker.purgatory.purgatory import DelayedOperation
@@ -20,11 +22,35 @@ from kafka08.simulation.disk import SimDisk
 from kafka08.simulation.process import START_WALL_MS, Process
 from kafka08.simulation.runtime import SimBrokerRuntime, SimClientRuntime, World
 from kafka08.structs import TopicPartition
+from kafka08.zk.nodes import BrokerRegistration
 
 BROKER_PORT: Final = 9092
 LOG_DIRECTORY: Final = Path("/logs")
+BUSY_S: Final = 1.0
+"""The longest time for which a controller with the JVM's habits is busy with something else."""
 LEFTOVER_S: Final = 5.0
 """The time after which a process that has ended its work must have closed everything."""
+
+
+class IdsOnlyTerm(Term):
+    """A controller with a habit of the JVM's: it compares the ids in /brokers/ids when its event
+    greenlet is free. A broker that has registered again meanwhile is the same to it."""
+
+    def brokers_changed(self) -> None:
+        self._runtime.sleep(self._runtime.random.random() * BUSY_S)
+        super().brokers_changed()
+
+    def _read_registrations(self) -> dict[int, BrokerRegistration]:
+        found = super()._read_registrations()
+        return {number: self._registrations.get(number, found[number]) for number in found}
+
+
+class IdsOnlyController(Controller):
+    term_type = IdsOnlyTerm
+
+
+class IdsOnlyServer(KafkaServer):
+    controller_type = IdsOnlyController
 
 
 def host_of(broker_id: int) -> str:
@@ -134,6 +160,7 @@ class SimBroker:
 
     loses_writes   whether a power failure loses unsynced writes
     host           "": the one of this id
+    ids_only       whether its controller compares ids alone
     """
 
     def __init__(
@@ -144,6 +171,7 @@ class SimBroker:
         *,
         loses_writes: bool,
         host: str = "",
+        ids_only: bool = False,
     ) -> None:
         self.hosts = hosts
         self.id = broker_id
@@ -163,6 +191,7 @@ class SimBroker:
         self.properties = properties
         """Of the next start."""
         self._loses_writes = loses_writes
+        self._server_type = IdsOnlyServer if ids_only else KafkaServer
 
     @property
     def is_running(self) -> bool:
@@ -201,7 +230,7 @@ class SimBroker:
                 "log.dirs": str(LOG_DIRECTORY),
             }
         )
-        server = self.server = KafkaServer(config, runtime)
+        server = self.server = self._server_type(config, runtime)
 
         def run() -> None:
             try:

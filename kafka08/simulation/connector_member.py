@@ -207,7 +207,8 @@ class ConnectorMember:
                 "auto.commit.enable": not habits.by_hand,
                 "auto.commit.interval.ms": runtime.random.choice([100, 1000]),
                 "offsets.storage": storage,
-                "dual.commit.enabled": False,
+                # A group with offsets in Kafka may be on its way there.
+                "dual.commit.enabled": storage == "kafka" and runtime.random.random() < 0.3,
                 "consumer.timeout.ms": 200,
                 "fetch.wait.max.ms": runtime.random.choice([100, 1000]),
                 "socket.timeout.ms": TIMEOUT_MS,

@@ -15,6 +15,7 @@ from typing import Final, get_args
 
 from kafka08.client.requests import StorageName
 from kafka08.profile import SAFE
+from kafka08.simulation.expiring_offsets import CHECK_MS as EXPIRY_CHECK_MS
 from kafka08.simulation.kept_topic import COMPACT, DELETE
 from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.zookeeper import ADDRESS
@@ -91,6 +92,10 @@ SUSPENDED: Final = "suspended"
 AWAY: Final = ("", "", "", KILLED, SUSPENDED)
 CLEANUPS: Final = ("", "", "", DELETE, COMPACT)
 MIRRORS: Final = (*(0,) * 8, 1, 2)
+EXPIRING_SHARE: Final = 0.4
+"""Of the plans of levels from 0.9.0 on: 0.8 looks for expired offsets every ten minutes."""
+IDS_ONLY_SHARE: Final = 0.2
+MEMBERS_FIRST_SHARE: Final = 0.2
 BURST_S: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
@@ -126,6 +131,9 @@ class Plan:
     coordinated      whether the members are KafkaConsumers, of a group with a coordinator
     cleanup          of the topic of which brokers do not keep everything; "": there is none
     mirrors          the number of mirrors of the clients' topic to a second cluster
+    expiring         whether offsets of other groups expire
+    ids_only         whether controllers compare ids of brokers alone, as those of the JVM
+    members_first    whether the group's members start before the topic is made
     away             what happens to one broker after the faults: the others must go on. "": nothing
     """
 
@@ -156,6 +164,9 @@ class Plan:
     away: str = ""
     cleanup: str = ""
     mirrors: int = 0
+    expiring: bool = False
+    ids_only: bool = False
+    members_first: bool = False
     windows: Sequence[tuple[float, float]] | None = None
     salt: int = 0
 
@@ -233,6 +244,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "replica.socket.timeout.ms": "5000",
             "controller.socket.timeout.ms": "5000",
             "offsets.topic.num.partitions": "2",
+            "offsets.retention.check.interval.ms": str(EXPIRY_CHECK_MS),
             "log.cleaner.dedupe.buffer.size": "4194304",
             **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
@@ -250,6 +262,9 @@ def draw_plan(seed: int, profile: str) -> Plan:
         away=Random(f"{seed}/away").choice(AWAY) if brokers > 1 else "",
         cleanup=Random(f"{seed}/cleanup").choice(CLEANUPS),
         mirrors=Random(f"{seed}/mirrors").choice(MIRRORS),
+        expiring=level != "0.8.2" and Random(f"{seed}/expiring").random() < EXPIRING_SHARE,
+        members_first=Random(f"{seed}/members first").random() < MEMBERS_FIRST_SHARE,
+        ids_only=Random(f"{seed}/controllers").random() < IDS_ONLY_SHARE,
     )
 
 

@@ -12,7 +12,6 @@ from typing import Final, get_args
 
 from kafka08.admin.client import AdminClient
 from kafka08.client.requests import StorageName
-from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError
 from kafka08.profile import SAFE
 from kafka08.simulation.calm_checks import CALM_S, CalmChecks
@@ -23,6 +22,7 @@ from kafka08.simulation.cluster import (
     SimBroker,
 )
 from kafka08.simulation.controller_check import ControllerCheck
+from kafka08.simulation.expiring_offsets import ExpiringOffsets
 from kafka08.simulation.faults import Faults
 from kafka08.simulation.final_logs import differing_logs, log_ends
 from kafka08.simulation.group_history import GroupHistory
@@ -48,10 +48,10 @@ from kafka08.simulation.topic_checks import unsettled
 from kafka08.simulation.trace import Trace, folded
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.workload import (
-    TIMEOUT_MS,
     TOPIC,
     Reader,
     Target,
+    committed_offsets,
     read_partition,
 )
 from kafka08.simulation.writers import Observed, async_producer, new_producer, old_producer
@@ -173,7 +173,13 @@ class Run:
         self.hosts = Hosts(name, world, self._skew)
         properties = {**plan.broker_properties, **(PROPERTIES if plan.cleanup else {})}
         self.brokers = [
-            SimBroker(self.hosts, number, properties, loses_writes=plan.loses_writes)
+            SimBroker(
+                self.hosts,
+                number,
+                properties,
+                loses_writes=plan.loses_writes,
+                ids_only=plan.ids_only,
+            )
             for number in range(1, plan.brokers + 1)
         ]
         self.target = Target(
@@ -184,6 +190,9 @@ class Run:
         self.observed = Observed(ordered=plan.in_flight == 1 or plan.retries == 0)
         self.readers: list[Reader] = []
         self.kept = KeptLoad(plan, self.hosts, self.target, self.observed, self.brokers)
+        self.expiring = ExpiringOffsets(
+            plan, self.hosts, self.target, self.zookeeper, self.brokers, self.observed
+        )
         self.broken: list[str] = []
         """A sentence for each violation."""
         is_safe = plan.profile == SAFE
@@ -301,6 +310,8 @@ class Run:
             START_S,
             self._start_all,
         )
+        if self.plan.members_first:
+            self._start_members()
         with AdminClient(ADDRESS, runtime=self.director) as admin:
             admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
             admin.await_leaders(TOPIC, timeout_ms=int(START_S * 1000))
@@ -330,6 +341,11 @@ class Run:
             runtime.spawn(reader.run, name="main")
         self.kept.start()
         self.mirrors.start()
+        self.expiring.start()
+        if not self.plan.members_first:
+            self._start_members()
+
+    def _start_members(self) -> None:
         for member in self.members:
             member.start()
 
@@ -371,6 +387,7 @@ class Run:
             self.observed.is_ending = True
             self._await_replicas()
         self._await("producers to end", RECOVERY_S, lambda: not self.observed.writers)
+        self._await("the committer to end", RECOVERY_S, lambda: self.expiring.has_ended)
         self._await("tools to end", RECOVERY_S, lambda: not self.faults.running_tools)
         self._await_none(
             "topics to be whole or gone", partial(unsettled, self.zookeeper, self.brokers)
@@ -447,6 +464,7 @@ class Run:
         self._await_none("its reader", partial(self.kept.unread, self.director))
         if self.plan.profile == SAFE and (problem := self.kept.problem()):
             raise Violation(problem)
+        self._await_none("offsets to expire alone", self.expiring.problem)
         self._await_none("mirrors to copy and commit everything", self.mirrors.uncopied)
         if self.plan.profile == SAFE and (problem := self.mirrors.problem()):
             raise Violation(problem)
@@ -501,7 +519,7 @@ class Run:
         request of a producer that gave up may still extend a log; then `ends` is updated."""
         found = []
         for storage in get_args(StorageName):
-            committed = self._committed(storage)
+            committed = committed_offsets(self.director, self.target, GROUP, storage)
             for tp, offset in committed.items():
                 if offset > ends.get(tp, 0):
                     ends[tp] = max(self._final(tp), default=-1) + 1
@@ -516,18 +534,6 @@ class Run:
                 if committed.get(tp) != end
             ]
         return "; ".join(found)
-
-    def _committed(self, storage: StorageName) -> dict[TopicPartition, int]:
-        """The group's committed offsets; {} while no broker returns them."""
-        [host, port] = self.target.bootstrap[0]
-        consumer = SimpleConsumer(host, port, TIMEOUT_MS, runtime=self.director)
-        try:
-            found = consumer.fetch_offsets(GROUP, self.target.partitions, storage)
-        except KafkaError:
-            return {}
-        finally:
-            consumer.close()
-        return {tp: committed.offset for tp, committed in found.items()}
 
     def _final(self, tp: TopicPartition) -> dict[int, bytes]:
         """offset → value, under the safe profile once the HW has passed what was acknowledged or

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.requests import StorageName
 from kafka08.consumer import MessageAndMetadata
 from kafka08.consumer.partition_reader import FETCH_BYTES
 from kafka08.consumer.simple import SimpleConsumer
@@ -127,3 +128,18 @@ def read_partition(
         return {message.offset: checked_value(message) for message in consumer.read_range(tp, 0)}
     finally:
         consumer.close()
+
+
+def committed_offsets(
+    runtime: SimClientRuntime, target: Target, group: str, storage: StorageName
+) -> dict[TopicPartition, int]:
+    """The group's committed offsets; {} while no broker returns them."""
+    [host, port] = target.bootstrap[0]
+    consumer = SimpleConsumer(host, port, TIMEOUT_MS, runtime=runtime)
+    try:
+        found = consumer.fetch_offsets(group, target.partitions, storage)
+    except KafkaError:
+        return {}
+    finally:
+        consumer.close()
+    return {tp: committed.offset for tp, committed in found.items()}

@@ -24,6 +24,8 @@ from kafka08.structs import TopicPartition
 LIST_SHARE: Final = 0.05
 """The share of calls with a list of messages."""
 LIST_MAX: Final = 4
+FLUSH_SHARE: Final = 0.02
+"""The share of calls after which a KafkaProducer is flushed."""
 LARGE_SHARE: Final = 0.01
 """The share of messages that have a few thousand bytes more than the others."""
 LARGE_BYTES: Final = 5000
@@ -153,6 +155,8 @@ class _NewWriter:
         """Values without an outcome yet."""
         self._singles: list[tuple[bytes, RecordFuture]] = []
         self._lists: list[tuple[list[bytes], BatchFuture]] = []
+        self._flushed = 0
+        """So many single messages had been sent before the last flush."""
         self._told: dict[bytes, int | None] = {}
         """value → the offset in its callback; None: an error."""
         observed.copies[self._name] = producer.config.retries + 1
@@ -165,10 +169,22 @@ class _NewWriter:
                 self._send_list(tp)
             else:
                 self._send(tp)
+            if random.random() < FLUSH_SHARE:
+                self._flush()
             self._check_memory()
             self._runtime.sleep(random.random() * 2 * pause)
         self._producer.close()
         self._check_end()
+
+    def _flush(self) -> None:
+        """Each record that was sent before a flush has its outcome after it."""
+        singles, lists = len(self._singles), len(self._lists)
+        self._producer.flush()
+        late = [value for value, one in self._singles[self._flushed : singles] if not one.done()]
+        late += [values[0] for values, many in self._lists[:lists] if not many.done()]
+        if late:
+            self._wrong(f"has flushed, but {len(late)} sends have no outcome: {late[0][:SHOWN]!r}")
+        self._flushed = singles
 
     def _send(self, tp: TopicPartition) -> None:
         value = self._values.next()

@@ -50,6 +50,9 @@ class ControllerEvent(NamedTuple):
 class Controller:
     """A broker's participation in controller elections, and its terms as controller."""
 
+    term_type: type[Term] = Term
+    """Another one has other habits, in a simulation."""
+
     def __init__(self, runtime: BrokerRuntime, config: BrokerConfig, store: ClusterStore) -> None:
         self._runtime = runtime
         self._config = config
@@ -253,7 +256,7 @@ class Controller:
     def _begin_term(self) -> None:
         logger.info("%s starting become controller state transition", self._prefix)
         epoch, zk_version = self._raise_epoch()
-        term = Term(
+        term = self.term_type(
             self._runtime,
             self._config,
             self._store,

@@ -4,13 +4,15 @@ A broker that was killed is registered again within milliseconds of the end of i
 controller of the JVM compares the ids in /brokers/ids when its event thread is free, finds the same
 ones as before, and sends nothing: this process gets no partition, and no other broker leads those
 of the former one. (0.8.2.2 itself sleeps a session timeout before it registers again.) So a broker
-that has logs waits for their states. If those of some do not come, though ZooKeeper assigns them to
-it, it leaves /brokers/ids for as long as a session timeout, and comes back.
+waits for the states of its logs, and for metadata, which clients ask it for also if it has no log.
+If some of this does not come, though ZooKeeper has it, it leaves /brokers/ids for as long as a
+session timeout, and comes back.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.cluster.registration import RegistrationKeeper
@@ -31,7 +33,10 @@ ATTEMPTS: Final = 3
 
 
 class MissedRestart:
-    """Watches over the states of the partitions that have a log when this broker registers."""
+    """Watches over the states of the partitions that have a log when this broker registers.
+
+    has_metadata   whether a controller has sent any
+    """
 
     def __init__(
         self,
@@ -39,6 +44,7 @@ class MissedRestart:
         store: ClusterStore,
         replica_manager: ReplicaManager,
         registration: RegistrationKeeper,
+        has_metadata: Callable[[], bool],
         *,
         away_s: float,
     ) -> None:
@@ -46,6 +52,7 @@ class MissedRestart:
         self._store = store
         self._replica_manager = replica_manager
         self._registration = registration
+        self._has_metadata = has_metadata
         self._away_s = away_s
         self._loaded: list[TopicPartition] = []
         self._task: Greenlet | None = None
@@ -54,8 +61,7 @@ class MissedRestart:
         """Begin, right after the first registration. Later sessions of this process keep its
         states."""
         self._loaded = list(self._replica_manager.log_manager.logs)
-        if self._loaded:
-            self._task = self._runtime.spawn(self._watch, name="missed-restart")
+        self._task = self._runtime.spawn(self._watch, name="missed-restart")
 
     def stop(self) -> None:
         if self._task is not None:
@@ -80,7 +86,7 @@ class MissedRestart:
             seconds = self._away_s * 2**attempts
             attempts, before = attempts + 1, -1
             logger.warning(
-                "The controller has not sent the states of %d partitions of broker %d: it has "
+                "The controller has not sent the states of %d partitions to broker %d: it has "
                 "probably not seen the restart. The broker leaves /brokers/ids for %g s",
                 missing,
                 self._replica_manager.broker_id,
@@ -88,23 +94,26 @@ class MissedRestart:
             )
             self._registration.register_anew(seconds)
         logger.error(
-            "Broker %d still lacks states of partitions assigned to it. Stop it, and start "
+            "Broker %d still lacks states of partitions. Stop it, and start "
             "it when /brokers/ids does not have it any more, or restart the controller",
             self._replica_manager.broker_id,
         )
 
     def _missing(self) -> int | None:
-        """The number of partitions without a state, though they are assigned to this broker; None
-        while there is no controller that could have sent them. Switches. ZooKeeperError."""
+        """The number of partitions without a state, though they are assigned to this broker; of all
+        partitions if it has no metadata; None while there is no controller that could have sent
+        them. Switches. ZooKeeperError."""
         manager, me = self._replica_manager, self._replica_manager.broker_id
         left = [tp for tp in self._loaded if manager.find(tp) is None]
-        if not left:
+        if not left and self._has_metadata():
             return 0
         controller = self._store.controller()
         if controller is None or controller.broker_id not in self._store.broker_ids():
             return None
         if controller.broker_id == me:
             return 0  # it has just begun its term, with a look at all partitions
+        if not left:
+            return sum(map(len, self._store.readable_assignments().values()))
         assignments = self._store.readable_assignments(sorted({tp.topic for tp in left}))
         deleted = set(self._store.topics_to_delete())
         return sum(

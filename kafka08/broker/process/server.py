@@ -97,6 +97,9 @@ class KafkaServer:
     around     makes the handler of a listener's requests from the broker's own; see `use_around`
     """
 
+    controller_type: type[Controller] = Controller
+    """Another one has other habits, in a simulation."""
+
     def __init__(
         self,
         config: BrokerConfig,
@@ -214,6 +217,7 @@ class KafkaServer:
             store,
             context.replica_manager,
             self._registration,
+            lambda: bool(context.metadata_cache.racks),
             away_s=config.zookeeper_session_timeout_ms / 1000,
         )
         self._missed_restart.start()
@@ -280,7 +284,7 @@ class KafkaServer:
             self._unconfirmed_leaderships.is_unconfirmed,
             self._partition_count(store, TRANSACTIONS_TOPIC, Level.V0_11_0),
         )
-        self._controller = Controller(runtime, config, store)
+        self._controller = self.controller_type(runtime, config, store)
         topic_waits = TopicWaits(runtime, timer, metadata_cache)
         return BrokerContext(
             config,

@@ -44,6 +44,7 @@ class Cluster:
         self.log_manager, self.broker_id = self, ME
         self.logs: dict[TopicPartition, Any] = {TP: None}
         self.announced: set[TopicPartition] = set()
+        self.has_metadata = True
         self.store, other = (ClusterStore(self.client(world)) for _ in range(2))
         other.register_broker(Broker(OTHER, "h", 2), timestamp_ms=0)
         self.controller = nodes.ControllerNode(OTHER, 0)
@@ -79,7 +80,9 @@ class Cluster:
         self.runtime.on_sleep = note
         runtime: Any = self.runtime
         me: Any = self
-        MissedRestart(runtime, self.store, me, self.registration, away_s=6.0).start()
+        MissedRestart(
+            runtime, self.store, me, self.registration, lambda: self.has_metadata, away_s=6.0
+        ).start()
         return self.away
 
 
@@ -98,6 +101,23 @@ def test_a_broker_without_states_leaves_until_the_controller_sees_it(cluster: Cl
 
     assert [6.0] == cluster.run(controller_sees_it_leave)
     assert cluster.is_registered()
+
+
+def test_a_broker_without_metadata_leaves_too(cluster: Cluster) -> None:
+    """One without logs lacks no state, and would not know any topic that clients ask it for."""
+    cluster.logs = {}
+    cluster.has_metadata = False
+
+    def controller_sees_it_leave() -> None:
+        cluster.has_metadata = cluster.has_metadata or not cluster.is_registered()
+
+    assert [6.0] == cluster.run(controller_sees_it_leave)
+
+
+def test_a_broker_that_has_metadata_and_no_log_stays(cluster: Cluster) -> None:
+    """There is nothing else that the controller could send it."""
+    cluster.logs = {}
+    assert cluster.run() == []
 
 
 def test_it_stays_away_longer_each_time_and_gives_up(
