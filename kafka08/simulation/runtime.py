@@ -51,6 +51,7 @@ class SimRuntime:
     def __init__(self, world: World, process: Process, random: Random) -> None:
         self.random = random
         self.process = process
+        self.native_seconds = world.native_seconds
         self._world = world
         self.time_ms = process.time_ms
         self.monotonic = process.monotonic
