@@ -501,3 +501,25 @@ def test_a_dropped_connector_leaves_the_group_after_a_warning(
     with pytest.warns(ResourceWarning, match="unclosed <ConsumerConnector g_a: settled, 1 part"):
         del loop
     until(lambda: cluster.zk.children_or_empty(paths.consumer_ids("g")) == [], "its end")
+
+
+def test_a_member_without_partitions_names_the_one_of_its_own_process(
+    cluster: PaperCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A notebook that still holds the connector of an earlier run of its cell would wait without a
+    word. A member that is shut down is not named."""
+    cluster.create_topic("tt", 1)
+    first, second = cluster.member("a"), cluster.member("b")
+    first.create_message_streams({"tt": 1})
+    until(lambda: settled(first) and owned(first))
+    second.create_message_streams({"tt": 1})
+    says = "[g_b] owns no partition: g_a of this same process is in the group"
+    until(lambda: says in caplog.text, "the warning")
+    first.shutdown()
+    caplog.clear()
+    third = cluster.member("c")
+    third.create_message_streams({"tt": 1})
+    until(lambda: settled(third))
+    assert "g_a of this" not in caplog.text
+    second.shutdown()
+    third.shutdown()

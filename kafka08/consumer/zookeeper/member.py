@@ -54,6 +54,10 @@ JOIN_TIMEOUT_S: Final = 5.0
 """How long a shutdown waits for the rebalancer, and then for the fetchers."""
 
 
+_open: dict[str, ClientRuntime] = {}
+"""The ids of the members of this process that are not shut down, each with its runtime."""
+
+
 class ZooKeeperMember(ProcessBound):
     """One member of the group `group.id`. ConsumerConnector says what its methods do.
 
@@ -98,6 +102,7 @@ class ZooKeeperMember(ProcessBound):
         self._lock = runtime.lock()
         self._closing = runtime.event()
         self._zk.start()
+        _open[self.consumer_id] = runtime
 
     @property
     def is_closing(self) -> bool:
@@ -139,6 +144,7 @@ class ZooKeeperMember(ProcessBound):
         if self._closing.is_set():
             return
         self._closing.set()
+        _open.pop(self.consumer_id, None)
         logger.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
         try:
             self._stop()
@@ -226,9 +232,21 @@ class ZooKeeperMember(ProcessBound):
             make_partitions=self._make_partitions,
             fetch=self._fetchers.add,
             on_stall=self._wake_streams,
+            others_here=self._others_here,
             on_revoked=self._on_revoked,
             on_assigned=self._on_assigned,
         )
+
+    def _abandon(self) -> None:
+        _open.pop(self.consumer_id, None)
+
+    def _others_here(self) -> list[str]:
+        """The ids of this process's other members, of any group, that are not shut down."""
+        return [
+            consumer_id
+            for consumer_id, runtime in list(_open.items())
+            if consumer_id != self.consumer_id and runtime is self._runtime
+        ]
 
     def _member_storage(self, id_path: str) -> MemberStorage:
         config = self.config

@@ -42,6 +42,7 @@ from kafka08.consumer.zookeeper.registry import GroupRegistry, RegistrationGone
 from kafka08.consumer.zookeeper.session import SessionGate
 from kafka08.consumer.zookeeper.status import ConsumerStatus
 from kafka08.errors import KafkaError
+from kafka08.listing import some_of
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import TopicPartition
 
@@ -69,6 +70,7 @@ class Rebalancer:
     on_stall         called when the member stalls, so that streams raise that
     on_revoked       called when partitions are no longer delivered and may still be committed;
                      after the loss of a session they may not. What it raises is logged
+    others_here      returns the ids of other members that this process has
     on_assigned      called when partitions were claimed, before they are fetched; likewise
     """
 
@@ -87,6 +89,7 @@ class Rebalancer:
         make_partitions: Callable[[Assignment, Offsets], list[OwnedPartition]],
         fetch: Callable[[Collection[OwnedPartition]], None],
         on_stall: Callable[[], None],
+        others_here: Callable[[], Collection[str]] = tuple,
         on_revoked: OnChange = lambda _: None,
         on_assigned: OnChange = lambda _: None,
     ) -> None:
@@ -102,6 +105,7 @@ class Rebalancer:
         self._make_partitions = make_partitions
         self._fetch = fetch
         self._on_stall = on_stall
+        self._others_here = others_here
         self._on_revoked = on_revoked
         self._on_assigned = on_assigned
         self._condition = runtime.condition()
@@ -245,6 +249,20 @@ class Rebalancer:
         # Last: after a failed attempt, the next one must still start these topics over.
         self._created |= created
         logger.info("[%s] owns %d partitions", self._consumer_id, len(wanted))
+        if not wanted:
+            self._warn_of_others_here(self._view)
+
+    def _warn_of_others_here(self, view: GroupView) -> None:
+        """A notebook's cell that runs again leaves the member of its last run, which then has all
+        partitions, and nobody reads them."""
+        others = sorted(set(self._others_here()) & view.members.keys())
+        if others and any(view.partitions.values()):
+            logger.warning(
+                "[%s] owns no partition: %s of this same process is in the group. Shut down what "
+                "is left over of an earlier run",
+                self._consumer_id,
+                some_of(others),
+            )
 
     def _begin_session(self) -> None:
         """Register, and own nothing: partitions of an earlier session are lost already.
