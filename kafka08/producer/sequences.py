@@ -27,9 +27,8 @@ from kafka08.config import INT_MAX
 from kafka08.errors import (
     ApiError,
     KafkaError,
-    NotEnoughReplicasAfterAppend,
+    NotEnoughReplicas,
     OutOfOrderSequence,
-    RequestTimedOut,
     UnknownError,
     UnknownProducerId,
     UnsupportedForMessageFormat,
@@ -39,14 +38,15 @@ from kafka08.producer.idempotence import EPOCH_MAX, UNACKNOWLEDGED_MAX, Identity
 
 UNNUMBERED: Final = (-1, -1, -1)
 """`sent_as` of a batch that had a sequence, and is sent without."""
-MAYBE_STORED: Final = (RequestTimedOut, NotEnoughReplicasAfterAppend)
 
 
 def may_be_stored(error: KafkaError) -> bool:
-    """Whether a batch with this error may be in the log."""
+    """Whether a batch with this error may be in the log. One that passes may have come up after the
+    append, while the leader waited for its followers: that it leads no more
+    (NotLeaderForPartition), or has no replica any more (UnknownTopicOrPartition)."""
     if not isinstance(error, ApiError) or type(error) is UnknownError:
         return True
-    return isinstance(error, MAYBE_STORED)
+    return error.retriable and type(error) is not NotEnoughReplicas
 
 
 class Sequences:

@@ -17,6 +17,7 @@ from kafka08.errors import (
     OutOfOrderSequence,
     RequestTimedOut,
     UnknownProducerId,
+    UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
 )
@@ -129,7 +130,15 @@ def test_after_a_batch_that_is_not_stored_comes_the_next_epoch() -> None:
     assert [one.sent_as for one in (second, third)] == [(7, 1, 0), (7, 1, 2)]
 
 
-@pytest.mark.parametrize("error", [ConnectionFailed("lost"), RequestTimedOut()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionFailed("lost"),
+        RequestTimedOut(),
+        NotLeaderForPartition("a leader that waited for its followers"),
+        UnknownTopicOrPartition("a leader whose replica was taken away while it waited"),
+    ],
+)
 def test_what_may_be_stored_keeps_its_sequence(error: KafkaError) -> None:
     """After a batch whose result nobody knows, those behind it are sent as they were, one by one,
     until the broker says which it lacks."""
