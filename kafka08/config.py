@@ -36,8 +36,8 @@ INT_MIN: Final = -(2**31)
 LONG_MAX: Final = 2**63 - 1
 LONG_MIN: Final = -(2**63)
 PORT_MAX: Final = 65535
-ID_BYTES_MAX: Final = 32767
-"""Of a client's or a group's id: a string of the protocol has a signed 16-bit length."""
+STRING_BYTES_MAX: Final = 32767
+"""Of an id or an override in a request: a string of the protocol has a signed 16-bit length."""
 BLANKS: Final = "".join(map(chr, range(0x21)))
 REQUIRED: Final[Any] = object()
 
@@ -432,8 +432,8 @@ def check_id(name: str, text: str) -> None:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise ConfigError(f"{name}: {text!r} is not text: {error.reason}") from error
-    if size > ID_BYTES_MAX:
-        raise ConfigError(f"{name}: {size} bytes are more than {ID_BYTES_MAX}, the longest id")
+    if size > STRING_BYTES_MAX:
+        raise ConfigError(f"{name}: {size} bytes are more than {STRING_BYTES_MAX}, the longest id")
 
 
 def check_host(host: str, source: str) -> None:

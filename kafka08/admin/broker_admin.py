@@ -24,10 +24,12 @@ from kafka08.assignment import check_assignment
 from kafka08.client import PLAINTEXT, Security
 from kafka08.client.cluster import ClusterClient, send_at_version
 from kafka08.client.topic_overrides import overrides_of
+from kafka08.config import STRING_BYTES_MAX
 from kafka08.errors import (
     NO_ERROR,
     AdminError,
     ApiError,
+    ConfigError,
     KafkaError,
     NoSuchTopicOrPartition,
     NotController,
@@ -78,6 +80,8 @@ CONTROLLER_S: Final = 10.0
 CONTROLLER_PAUSE_S: Final = 0.5
 SHOWN_PAUSE_S: Final = 0.05
 """Until a broker is asked again whether it shows a change."""
+NAME_SHOWN: Final = 80
+"""The most characters of an override's name in an error."""
 MARGIN_MS: Final = 10_000
 """Added to the timeout in a request to get the timeout for its response."""
 
@@ -134,7 +138,7 @@ class BrokerAdmin(Closeable):
             NO_COUNT if assignment is not None else partitions,
             NO_COUNT if assignment is not None else replication_factor,
             [ReplicaAssignment(n, list(replicas)) for n, replicas in (assignment or {}).items()],
-            [TopicConfigEntry(*item) for item in override_texts(config or {}).items()],
+            [TopicConfigEntry(*item) for item in _requestable(config or {}).items()],
         )
         request = CreateTopicsRequest([topic], self._timeout_ms, validate_only=dry_run)
         (result,) = self._ask_controller(request, (1, 2), "to create topics").topics
@@ -257,7 +261,7 @@ class BrokerAdmin(Closeable):
         if partitions is not None:
             self._grow(name, partitions, assignment, dry_run=dry_run)
         if config or delete_config:
-            self._alter_overrides(name, override_texts(config or {}), delete_config, dry_run)
+            self._alter_overrides(name, _requestable(config or {}), delete_config, dry_run)
         if partitions is None:
             return {}
         first = len(topic.partitions)
@@ -407,6 +411,19 @@ class BrokerAdmin(Closeable):
                     f"The brokers at {self._addresses} have no controller; try again later"
                 )
             self._runtime.sleep(CONTROLLER_PAUSE_S)
+
+
+def _requestable(config: Mapping[str, object]) -> dict[str, str]:
+    """Overrides as texts; ConfigError for one that is too long for a request."""
+    texts = override_texts(config)
+    for name, text in texts.items():
+        size = max(len(part.encode(errors="replace")) for part in (name, text))
+        if size > STRING_BYTES_MAX:
+            raise ConfigError(
+                f"{name[:NAME_SHOWN]}: {size} bytes, and a request carries at most "
+                f"{STRING_BYTES_MAX}: shorten it, or give --zookeeper"
+            )
+    return texts
 
 
 def _check_result(what: str, result: Any) -> None:

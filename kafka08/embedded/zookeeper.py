@@ -33,6 +33,7 @@ _JVM_FLAGS = (
     "-Dzookeeper.jmx.log4j.disable=true",
     "-Dzookeeper.admin.enableServer=false",
     "-Dzookeeper.preAllocSize=256",
+    "-Dslf4j.internal.verbosity=ERROR",  # no word about the logger that is left out on purpose
 )
 
 

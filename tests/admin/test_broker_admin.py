@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from kafka08.admin.broker_admin import CONTROLLER_S, BrokerAdmin
-from kafka08.errors import AdminError
+from kafka08.errors import AdminError, ConfigError
 from kafka08.levels import Level
 from kafka08.protocol.api_versions import ApiVersionRange, ApiVersionsRequest, ApiVersionsResponse
 from kafka08.protocol.create_topics import (
@@ -77,3 +77,16 @@ def test_a_change_is_waited_for_until_it_shows(lag_s: float) -> None:
         with pytest.raises(AdminError, match="30000 ms the controller shows 1 of 2 partitions"):
             admin.create_topic("t", 2)
     assert clock.monotonic() - created_at <= 30
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("retention.ms", "é" * 16_384), ("x" * 32_768, "1")], ids=["value", "name"]
+)
+def test_an_override_that_no_request_can_carry(name: str, value: str) -> None:
+    """Its name, size, the limit, and what to do; no broker is asked, or blamed."""
+    network = ScriptedNetwork(level=Level.V0_10_2)
+    runtime = network.runtime(MockClock())
+    with BrokerAdmin([("b1", 9092)], runtime=runtime) as admin, pytest.raises(ConfigError) as found:
+        admin.create_topic("t", config={name: value})
+    advice = "32768 bytes, and a request carries at most 32767: shorten it, or give --zookeeper"
+    assert f"{name[:80]}: {advice}" == str(found.value)

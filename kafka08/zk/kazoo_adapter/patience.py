@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 TRIES: Final = 3
-"""At least so many servers, or times the same one, can be tried within a session timeout. Servers
-are counted as they are named, whatever number of addresses a name has."""
+"""At least so many servers, or times the same one, can be tried within a session timeout. Each
+address of a name is a server."""
 
 
 def limit_patience(kazoo: KazooClient, session_ms: Callable[[], int]) -> None:
@@ -28,9 +28,16 @@ def limit_patience(kazoo: KazooClient, session_ms: Callable[[], int]) -> None:
     """
     connection, handler = kazoo._connection, kazoo.handler
     connect, invoke = handler.create_connection, connection._invoke
+    resolve, servers = connection._expand_client_hosts, len(kazoo.hosts)
+
+    def resolve_and_count() -> Any:
+        nonlocal servers
+        addresses = resolve()
+        servers = len(addresses)
+        return addresses
 
     def limited(seconds: float) -> float:
-        return min(seconds, session_ms() / 1000 / max(TRIES, len(kazoo.hosts)))
+        return min(seconds, session_ms() / 1000 / max(TRIES, servers))
 
     def create_connection(*args: Any, timeout: float | None = None, **kwargs: Any) -> Any:
         limit = timeout if timeout is None else limited(timeout)
@@ -40,5 +47,6 @@ def limit_patience(kazoo: KazooClient, session_ms: Callable[[], int]) -> None:
         is_of_a_session = not xid and request.session_id
         return invoke(limited(timeout) if is_of_a_session else timeout, request, xid)
 
+    connection._expand_client_hosts = resolve_and_count
     handler.create_connection = create_connection
     connection._invoke = invoke_in_time

@@ -53,8 +53,9 @@ def test_the_responses_that_last_heard_reads() -> None:
 
 
 def test_what_limits_its_patience() -> None:
-    """Connections are opened by the handler, with `timeout` by name; the first request of one has
-    the session's id."""
+    """Connections are opened by the handler, with `timeout` by name, to addresses that were looked
+    up before; the first request of one has the session's id."""
+    assert "host_ports = self._expand_client_hosts()\n" in inspect.getsource(ConnectionHandler)
     assert "timeout=client._session_timeout / 1000.0," in inspect.getsource(ConnectionHandler)
     assert "self.handler.create_connection(" in inspect.getsource(ConnectionHandler)
     assert "client._session_timeout / 1000.0 / len(client.hosts), connect\n" in inspect.getsource(

@@ -130,3 +130,19 @@ def test_the_share_is_of_the_granted_timeout() -> None:
     client.handler.create_connection("a", timeout=60.0)
     client.handler.create_connection("a")
     assert seen == [20.0, 2.0, None]
+
+
+def test_each_address_of_a_name_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One name may stand for a whole ensemble: with five of its six addresses off, there is time
+    for the sixth. A name that does not resolve leaves the share of a lone server."""
+    found = [(0, 0, 0, "", (f"10.0.0.{n}", 2181)) for n in range(6)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+    client = KazooClient("ensemble", timeout=60.0)
+    seen: list[float | None] = []
+    client.handler.create_connection = lambda address, timeout: seen.append(timeout)
+    limit_patience(client, lambda: 6000)
+    for addresses in (6, 0):
+        del found[addresses:]
+        assert addresses == len(client._connection._expand_client_hosts())
+        client.handler.create_connection("10.0.0.1", timeout=60.0)
+    assert seen == [1.0, 2.0]
