@@ -18,7 +18,7 @@ from kafka08.cli.offset_plans import STORES, execute_option
 from kafka08.cli.options import example, json_option, topic_filter
 from kafka08.cli.progress import REPORT_S
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
-from kafka08.cli.table import show_table
+from kafka08.cli.table import as_objects, show_table
 from kafka08.config import load_properties
 from kafka08.listing import counted
 
@@ -155,10 +155,11 @@ def plan(as_json: bool, **options: Any) -> None:
 @move.command(epilog=example(f"kafka08 move start {EXAMPLE}"))
 @between
 @click.option("--skip-deleted", is_flag=True, help="Leave out what the source has deleted already.")
+@json_option("One JSON object at the end: messages, bytes.")
 @click.option("--progress", is_flag=True, help="Print the progress each second, on stderr.")
 @handles_stop_signals
 @advice()
-def start(skip_deleted: bool, progress: bool, **options: Any) -> None:
+def start(skip_deleted: bool, as_json: bool, progress: bool, **options: Any) -> None:
     """Make the topics at the target, and copy each message once, until stopped.
 
     It may be stopped, killed and started again, on any machine: the target knows how far it is.
@@ -175,6 +176,8 @@ def start(skip_deleted: bool, progress: bool, **options: Any) -> None:
     finally:
         stopping.set()
         counts = made.counts
+        if as_json:
+            show(json.dumps({"messages": counts.messages, "bytes": counts.bytes}))
         say(f"Copied {counted(counts.messages, 'message')} ({counts.bytes} bytes).")
 
 
@@ -236,8 +239,9 @@ def show_groups(groups: list[GroupSwitch]) -> None:
     metavar="N",
     help="The last N messages of each partition. Default: all that the source still has.",
 )
+@json_option("One JSON object: messages that are the same, and differences.")
 @advice()
-def verify(last: int | None, **options: Any) -> None:
+def verify(last: int | None, as_json: bool, **options: Any) -> None:
     """Compare the copies with the source, message by message: key, value, headers, timestamp.
     Exits 1 if one differs."""
     from kafka08.mirror.comparing import compare
@@ -246,10 +250,15 @@ def verify(last: int | None, **options: Any) -> None:
     found = compare(made, made.copied(), last)
     for tp, offset, what in found.differences:
         say(f"{tp}: offset {offset} of the source: {what}")
-    show(
-        f"{counted(found.messages, 'message')} are the same, "
-        f"{counted(len(found.differences), 'partition')} differ."
-    )
+    if as_json:
+        names = ("topic", "partition", "offset", "what")
+        rows = [(*tp, offset, what) for tp, offset, what in found.differences]
+        show(json.dumps({"messages": found.messages, "differences": as_objects(names, rows)}))
+    else:
+        show(
+            f"{counted(found.messages, 'message')} are the same, "
+            f"{counted(len(found.differences), 'partition')} differ."
+        )
     sys.exit(1 if found.differences else 0)
 
 
@@ -263,9 +272,15 @@ def verify(last: int | None, **options: Any) -> None:
     help="The store of the source whose offsets count, where both have some.",
 )
 @execute_option
+@json_option("One JSON list: the groups with their offsets.")
 @advice()
 def switch(
-    groups: tuple[str, ...], all_groups: bool, store: str | None, execute: bool, **options: Any
+    groups: tuple[str, ...],
+    all_groups: bool,
+    store: str | None,
+    execute: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Set the offsets of stopped GROUPS at the target, so that their members continue there.
 
@@ -288,7 +303,10 @@ def switch(
         raise MigrationError(f"group {unknown[0]} has no offsets in the topics that are copied")
     with Switcher(made.target) as switcher:
         wanted = [switcher.checked(found[name]) for name in (groups or found)]
-        show_groups(wanted)
+        if as_json:
+            show(json.dumps([one.as_dict() for one in wanted]))
+        else:
+            show_groups(wanted)
         if refused := [f"  - {g.group}: {why}" for g in wanted for why in g.refusals]:
             raise MigrationError("no group switches:\n" + "\n".join(refused))
         if not execute:
@@ -296,4 +314,4 @@ def switch(
             return
         for one in wanted:
             count = switcher.carry_out(one)
-            show(f"{one.group}: {counted(count, 'offset')} set at the target.")
+            say(f"{one.group}: {counted(count, 'offset')} set at the target.")

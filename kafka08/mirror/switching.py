@@ -8,11 +8,12 @@ some, that it has read there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka08.admin.connections import Connections
 from kafka08.admin.group_offsets import GroupOffsets
+from kafka08.lifecycle import Closeable
 from kafka08.mirror.move import Cluster
 from kafka08.mirror.offset_map import OffsetMap
 from kafka08.observe.place import ClusterPlace
@@ -105,23 +106,18 @@ def _committed(
     return group.kafka if storage is OffsetStorage.KAFKA else group.newest()
 
 
-class Switcher:
+class Switcher(Closeable):
     """Sets offsets at the target. A context manager."""
 
     def __init__(self, target: Cluster) -> None:
         place = target.place
         self._connections = Connections(*ClusterPlace(None, *place[1:]), is_patient=False)
 
-    def __enter__(self) -> Switcher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._connections.close()
 
     def checked(self, wanted: GroupSwitch) -> GroupSwitch:
         """With what stands against it at the target."""
-        from dataclasses import replace
-
         offsets = GroupOffsets(self._connections, wanted.group)
         plan = offsets.plan_set({tp: there for tp, (_, there) in wanted.offsets.items()})
         refusals = [*wanted.refusals, *(f"at the target: {why}" for why in plan.refusals)]

@@ -240,8 +240,11 @@ ON_A_CLUSTER = {
     "group-rebalancing",
     "group-stores-disagree",
     "offsets-expiring",
+    "transaction-hanging",
+    "transaction-overdue",
 }
-"""Offsets and members beside real logs and coordinators: tests/integration/test_doctor.py."""
+"""Offsets, members and transactions beside real logs and coordinators: test_doctor.py and
+test_transactions.py of tests/integration."""
 
 
 def test_every_check_has_an_injected_fault() -> None:

@@ -193,7 +193,7 @@ def test_a_second_run_ends_the_first(topic: str, moves: Moves, source: EmbeddedC
     write(source, topic, 30, 30)
     await_copies(moves)
     write(source, topic, 60, 30)
-    assert first.wait(60) == 1
+    assert first.wait(120) == 1
     assert "Another producer of this name has begun" in moves.said
     await_copies(moves)
 

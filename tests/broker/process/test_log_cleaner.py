@@ -10,7 +10,7 @@ import pytest
 
 from kafka08.broker.process.log_cleaner import CleanerWorkers
 from kafka08.broker.settings.config import BrokerConfig
-from kafka08.errors import StorageError, UnknownTopicOrPartition
+from kafka08.errors import StorageError
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.manager import LogManager
 from kafka08.protocol import message_set
@@ -57,16 +57,15 @@ def manager(tmp_path: Path) -> Iterator[LogManager]:
 
 
 class Replicas:
-    """The part of a ReplicaManager that has the high watermark. None: there is no replica yet."""
+    """The part of a ReplicaManager that has the high watermark. None: there is no replica yet, and
+    nothing is known to be committed."""
 
     def __init__(self, log_manager: LogManager, high_watermark: int | None = 2) -> None:
         self.log_manager = log_manager
         self.high_watermark = high_watermark
 
-    def partition(self, topic_partition: TopicPartition) -> Any:
-        if self.high_watermark is None:
-            raise UnknownTopicOrPartition(str(topic_partition))
-        return self
+    def committed(self, _: TopicPartition) -> int:
+        return 0 if self.high_watermark is None else self.high_watermark
 
 
 def workers(
