@@ -13,8 +13,10 @@ from kafka08.nearest import did_you_mean
 LEVELS: Final = ("debug", "info", "warning", "error")
 LEVEL: Final = "kafka08.log_level"
 """The context's key for --log-level, for a command that sets up its own log."""
+OVERRIDE: Final = "a key of the configuration is set with --override KEY=VALUE."
 HINTS: Final = {
     "--new-consumer": "a group with a coordinator is joined with --bootstrap alone.",
+    **dict.fromkeys(("--property", "--producer-property", "--consumer-property"), OVERRIDE),
     "--port": "it is --listen PORT where a command serves; a broker has --override port=N.",
 }
 """Options of other tools, or that one would expect, and what does their work here."""
@@ -24,6 +26,9 @@ WORDS: Final = ("--topic", "--group")
 
 def hint_for(option: str, command: click.Command, path: str) -> str | None:
     """The answer to an option of another tool: how this command, or another, takes its value."""
+    verb = option.removeprefix("--")
+    if isinstance(command, click.Group) and verb in command.commands:
+        return f"it is a command: '{path} {verb}'."
     if option not in WORDS:
         return HINTS.get(option)
     noun = option.removeprefix("--")

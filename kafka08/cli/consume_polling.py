@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from socket import gaierror
 from typing import TYPE_CHECKING, Final
 
 from kafka08.cli.consume_partition import find_start
@@ -22,6 +23,7 @@ from kafka08.errors import (
     ConfigError,
     InvalidMessage,
     KafkaError,
+    NoBrokersAvailable,
     NoBrokerSaysVersions,
     ProtocolError,
     WokenUp,
@@ -62,7 +64,7 @@ def consume_group(
         options["auto.offset.reset"] = "earliest"
     config, idle_limit_ms = read_consumer_config(options)
     with printing.stopping.waiting():
-        refuse_0_8(config)
+        check_brokers(config)
     with leaving_soon(KafkaConsumer(config)) as consumer:
         printer = PollingPrinter(
             consumer, output_descriptor(), printing, idle_limit_ms=idle_limit_ms
@@ -76,11 +78,13 @@ def consume_group(
             commit_printed(consumer)
 
 
-def refuse_0_8(config: KafkaConsumerConfig) -> None:
-    """NoBrokerSaysVersions at once for a broker of 0.8: the consumer would try for 30 s. Brokers
-    that do not respond are the consumer's matter."""
+def check_brokers(config: KafkaConsumerConfig) -> None:
+    """NoBrokerSaysVersions at once for a broker of 0.8, NoBrokersAvailable if each address is
+    refused or unknown: the consumer would try for 30 s. Brokers that do not respond are its matter.
+    """
     from kafka08.network.connection import Connection
 
+    wrong: list[str] = []
     for host, port in config.bootstrap:
         connection = Connection(
             host,
@@ -94,13 +98,17 @@ def refuse_0_8(config: KafkaConsumerConfig) -> None:
         with connection:
             try:
                 connection.open()
-            except (ClientError, ProtocolError):
+            except (ClientError, ProtocolError) as error:
+                if isinstance(error.__cause__, ConnectionRefusedError | gaierror):
+                    wrong.append(f"{host_port(host, port)}: {error}")
                 continue
             if connection.versions is OF_0_8:
                 raise NoBrokerSaysVersions(
                     f"{host_port(host, port)} is a broker of 0.8, which coordinates no groups"
                 )
             return
+    if len(wrong) == len(config.bootstrap):
+        raise NoBrokersAvailable(f"no broker responded: {'; '.join(wrong)}")
 
 
 def commit_printed(consumer: KafkaConsumer) -> None:

@@ -119,6 +119,7 @@ def read_overview(
     from kafka08.exporter import Watch
     from kafka08.pages import Overview, Trends
     from kafka08.pages.details import answers_of
+    from kafka08.waiting import waiting_for
 
     trends = Trends() if earlier is None else earlier.trends
     with Watch(*place, earlier=None if earlier is None else earlier.view) as watch:
@@ -132,7 +133,8 @@ def read_overview(
                 trends.add(view.now_ms, watch.summary())
             if time.monotonic() >= ends:
                 break
-            time.sleep(LOOK_S)
+            with waiting_for(f"rates over {seconds:g} s"):
+                time.sleep(LOOK_S)
     before = None if first is view else first
     summary = watch.summary(before)
     if earlier is not None:

@@ -15,6 +15,8 @@ AFTER_S: Final = 1.0
 """Shorter waits show nothing."""
 SILENCE_S: Final = 1.5
 """In a pipe, between two lines about waits, and before the first one."""
+PLAIN_AFTER_S: Final = 0.5
+"""There shorter waits are not named, though nothing was written for that long."""
 STEP_S: Final = 0.1
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_FRAMES: Final = "|/-\\"
@@ -95,7 +97,7 @@ class PlainWaits(Spinner):
     """Writes a line about the longest wait whenever nothing was written for `silence_s`."""
 
     def __init__(self, stream: TextIO, silence_s: float = SILENCE_S) -> None:
-        super().__init__(stream, min(AFTER_S, silence_s))
+        super().__init__(stream, min(PLAIN_AFTER_S, silence_s))
         self._silence_s = silence_s
         self._began = self._said = time.monotonic()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -121,9 +122,25 @@ def test_silence_of_dead_brokers_is_a_failure(commands: Commands) -> None:
     """At consumer.timeout.ms a group without messages ends with 0; one that reaches no broker with
     1, and the cause."""
     read = ("consume", "words", "--group", "late", *QUIET)
-    ended = commands(*read, "--bootstrap", "127.0.0.1:1", code=1)
-    assert "no broker responded: 127.0.0.1:1" in ended.err
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"127.0.0.1:{mute.getsockname()[1]}"
+        ended = commands(*read, "--bootstrap", address, code=1)
+    assert f"no broker responded for 3 s: none of {address}" in ended.err
     assert "Consumed 0 messages" in commands(*read).err
+
+
+def test_addresses_without_a_broker_are_refused_at_once(commands: Commands) -> None:
+    """A port that refuses and a host that is unknown, without a warning for each try: it took 30
+    seconds. One of several addresses is enough."""
+    wrong = "127.0.0.1:1,no-such-host.invalid:9092"
+    began = time.monotonic()
+    ended = commands("consume", "words", "--group", "lost", "--bootstrap", wrong, code=1)
+    assert time.monotonic() < began + 20
+    assert ended.err.startswith("Error: no broker responded: 127.0.0.1:1: cannot connect")
+    assert "\nTry: check that a broker is running at that address" in ended.err
+    one_right = f"{wrong},{commands.cluster.bootstrap}"
+    read = ("consume", "words", "--group", "lost", "--from-beginning", "--max-messages", 1)
+    assert b"" != commands(*read, "--bootstrap", one_right).out
 
 
 def test_a_signal_ends_it_although_no_broker_answers(commands: Commands) -> None:
