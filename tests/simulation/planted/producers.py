@@ -61,7 +61,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     seed=0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RecordAccumulator, "take_overdue", lambda *_: [])
+    patch.setattr(RecordAccumulator, "take_overdue", lambda *_, **__: [])
     patch.setattr(RecordAccumulator, "put_back", lambda *_: None)
 
 
