@@ -14,7 +14,11 @@ from kafka08.listing import some_of
 
 Z: Final = "{cluster}"
 """Placeholder in a command, for the option that names the cluster."""
-OF_A_GROUP: Final = re.compile(r"group ([^,]+)(?:,|$)")
+NAMES: Final = {
+    "GROUP": re.compile(r"group ([^,]+)(?:,|$)"),
+    "TOPIC": re.compile(r"(?:topic |/config/topics/)(.+)"),
+}
+"""Placeholder in a command → what is named in a place."""
 
 
 class Severity(enum.Enum):
@@ -59,9 +63,12 @@ class Check:
 
 
 def named(command: str, places: list[str]) -> str:
-    """The command with the name of its group, where the finding is of a single one."""
-    groups = {of[1] for place in places if (of := OF_A_GROUP.match(place))}
-    return command.replace(" GROUP ", f" {shlex.quote(*groups)} ") if len(groups) == 1 else command
+    """The command with the name of its group or topic, where the finding is of a single one."""
+    for word, pattern in NAMES.items():
+        names = {of[1] for place in places if (of := pattern.match(place))}
+        if len(names) == 1:
+            command = command.replace(f" {word} ", f" {shlex.quote(*names)} ")
+    return command
 
 
 @dataclass(frozen=True, slots=True)

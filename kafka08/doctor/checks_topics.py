@@ -147,7 +147,7 @@ CHECKS: Final = (
     note("topic-names-collide", "their metrics have the same name in the JVM's brokers",
          f"kafka08 topic list {Z}", _names_collide),
     problem("topic-config-unreadable", "brokers treat it as if there were no overrides",
-            f"kafka08 topic alter --help {Z}", _config_unreadable),
+            f"kafka08 topic alter TOPIC --config KEY=VALUE {Z}", _config_unreadable),
     problem("topic-config-invalid", "brokers do not apply it, or do not start",
             f"kafka08 topic describe --topics-with-overrides {Z}", _config_invalid),
     problem("min-insync-above-replicas", "no message with acks=-1 is ever accepted",

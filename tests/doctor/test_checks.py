@@ -553,3 +553,5 @@ def test_a_finding_of_one_group_names_it_in_its_command() -> None:
         "kafka08 group explain 'a b' --zookeeper z"
     )
     assert named(command, ["group a, [t,0]", "group b"]) == command
+    restore = "kafka08 topic alter TOPIC --config KEY=VALUE --zookeeper z"
+    assert named(restore, ["/config/topics/t.1"]) == restore.replace("TOPIC", "t.1")
