@@ -190,7 +190,7 @@ def await_response(address: str) -> None:
         time.sleep(0.001)
 
 
-def pss(pid: int) -> int:
+def pss(pid: int | None) -> int:
     """Bytes of a process in memory, its share of what it has in common with others."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):

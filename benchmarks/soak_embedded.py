@@ -135,13 +135,13 @@ def processes() -> set[str]:
     return found
 
 
-def descriptors() -> set[str]:
-    """Open descriptors of this process: the number and what it is."""
+def descriptors(process: int | str | None = "self") -> set[str]:
+    """Open descriptors of a process: the number and what it is."""
     found = set()
-    for path in Path("/proc/self/fd").iterdir():
+    for path in Path(f"/proc/{process}/fd").iterdir():
         try:
             found.add(f"{path.name} {path.readlink()}")
-        except OSError:  # that of this listing
+        except OSError:  # that of this listing, or just closed
             continue
     return found
 
