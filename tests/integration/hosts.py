@@ -105,11 +105,13 @@ class HostsCluster(EmbeddedCluster):
     """A cluster with each broker on its own host, and ZooKeeper on this machine."""
 
     def __init__(self, hosts: Hosts, brokers: int, config: Mapping[str, str]) -> None:
-        super().__init__(brokers, config)
         self._hosts = hosts
-        self.zookeeper = EmbeddedZooKeeper(
-            self.data_dir / "zookeeper", host=hosts.zookeeper, any_address=True, guard=self.guard
-        )
+        super().__init__(brokers, config)
+
+    def _make_zookeeper(self, _: object) -> EmbeddedZooKeeper:
+        directory = self.data_dir / "zookeeper"
+        host = self._hosts.zookeeper
+        return EmbeddedZooKeeper(directory, host=host, any_address=True, guard=self.guard)
 
     def _start_brokers(self) -> None:
         self.brokers = [
