@@ -10,7 +10,7 @@ import click
 from kafka08.cli.echo import say
 from kafka08.cli.failures import own_options
 from kafka08.cli.options import example, json_option, read_config, topic_filter
-from kafka08.cli.progress import REPORT_S
+from kafka08.cli.progress import report_messages
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
 from kafka08.listing import counted
@@ -18,7 +18,6 @@ from kafka08.listing import counted
 if TYPE_CHECKING:
     from kafka08.consumer.subscription import TopicFilter
     from kafka08.mirror import Mirror
-    from kafka08.runtime import Event
 
 ON_FAILURE: Final = ("abort", "skip")
 
@@ -149,7 +148,7 @@ def mirror(
         topics,
         MirrorSettings(streams, producers, OnFailure(on_failure), keep_partitions),
     )
-    reporter = threading.Thread(target=report, args=(made, stopping), daemon=True)
+    reporter = threading.Thread(target=report_messages, args=(made, stopping), daemon=True)
     try:
         if progress:
             reporter.start()
@@ -178,15 +177,6 @@ def require(properties: dict[str, str], key: str, option: str, file: str) -> Non
     """UsageError if the key is missing everywhere."""
     if key not in properties:
         raise click.UsageError(f"Missing option '{option}', or {key} in {file}.")
-
-
-def report(mirror: Mirror, stopping: Event) -> None:
-    """Print a line each second until it stops."""
-    before = 0
-    while not stopping.wait(REPORT_S):
-        messages = mirror.counts.messages
-        say(f"{messages} messages, {(messages - before) / REPORT_S:.0f} a second")
-        before = messages
 
 
 def summary(mirror: Mirror) -> str:

@@ -16,7 +16,7 @@ from kafka08.cli.echo import say, show
 from kafka08.cli.failures import own_options
 from kafka08.cli.offset_plans import STORES, execute_option
 from kafka08.cli.options import example, json_option, topic_filter
-from kafka08.cli.progress import REPORT_S
+from kafka08.cli.progress import report_messages
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import as_objects, show_table
 from kafka08.config import load_properties
@@ -25,7 +25,6 @@ from kafka08.listing import counted
 if TYPE_CHECKING:
     from kafka08.mirror.move import Move
     from kafka08.mirror.switching import GroupSwitch
-    from kafka08.runtime import Event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 FILE: Final = click.Path(dir_okay=False)
@@ -168,7 +167,7 @@ def start(skip_deleted: bool, as_json: bool, progress: bool, **options: Any) -> 
     stopping = StopRequest()
     made = moved(options, skips_deleted=skip_deleted)
     if progress:
-        threading.Thread(target=report, args=(made, stopping), daemon=True).start()
+        threading.Thread(target=report_messages, args=(made, stopping), daemon=True).start()
     try:
         made.run(stopping, starting=stopping.waiting)
     except Stopped:
@@ -179,14 +178,6 @@ def start(skip_deleted: bool, as_json: bool, progress: bool, **options: Any) -> 
         if as_json:
             show(json.dumps({"messages": counts.messages, "bytes": counts.bytes}))
         say(f"Copied {counted(counts.messages, 'message')} ({counts.bytes} bytes).")
-
-
-def report(made: Move, stopping: Event) -> None:
-    before = 0
-    while not stopping.wait(REPORT_S):
-        messages = made.counts.messages
-        say(f"{messages} messages, {(messages - before) / REPORT_S:.0f} a second")
-        before = messages
 
 
 @move.command(epilog=example(f"kafka08 move status {EXAMPLE}"))

@@ -1,13 +1,27 @@
-"""The progress of a command that sends messages."""
+"""The progress of a command that sends or copies messages."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka08.cli.echo import say
 from kafka08.clock import SYSTEM_CLOCK, Clock
 
+if TYPE_CHECKING:
+    from kafka08.mirror import Mirror
+    from kafka08.mirror.move import Move
+    from kafka08.runtime import Event
+
 REPORT_S: Final = 1.0
+
+
+def report_messages(copying: Mirror | Move, stopping: Event) -> None:
+    """Print a line each second, on stderr, until `stopping` is set."""
+    before = 0
+    while not stopping.wait(REPORT_S):
+        messages = copying.counts.messages
+        say(f"{messages} messages, {(messages - before) / REPORT_S:.0f} a second")
+        before = messages
 
 
 class Progress:

@@ -8,7 +8,6 @@ transaction whose end is unknown may be committed.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -29,8 +28,6 @@ from kafka08.mirror.stats import MirrorStats
 from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.producer.future import BatchFuture, RecordFuture
 from kafka08.runtime import Event
-
-logger = logging.getLogger(__name__)
 
 POLL_S: Final = 0.5
 RESULT_S: Final = 120.0

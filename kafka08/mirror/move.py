@@ -47,7 +47,7 @@ from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.runtime import Event
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.structs import NO_OFFSET, TopicPartition, host_port
 
 logger = logging.getLogger(__name__)
 
@@ -173,11 +173,10 @@ class Move:
     def _wanted_topics(self) -> list[Any]:
         with admin_of(self.source.place, THREADS) as admin:
             found = admin.describe_topics()
-        return [
-            topic
-            for topic in found
-            if self._topics.allows(topic.name) and not topic.name.startswith(PREFIX)
-        ]
+        return [topic for topic in found if self._is_wanted(topic.name)]
+
+    def _is_wanted(self, topic: str) -> bool:
+        return self._topics.allows(topic) and not topic.startswith(PREFIX)
 
     def _checked(self, target: BrokerAdmin, step: TopicStep) -> TopicStep:
         if step.does != "create" or step.refusals:
@@ -223,7 +222,7 @@ class Move:
         return [
             PartitionStatus(tp, state.start, state.end, copied.position(tp))
             for tp, state in sorted(view.partitions.items())
-            if self._topics.allows(tp.topic) and not tp.topic.startswith(PREFIX)
+            if self._is_wanted(tp.topic)
         ]
 
     # Copying
@@ -335,7 +334,7 @@ class Move:
                 yield OldSource(cluster)
                 return
             brokers = cluster.metadata.brokers.values()
-            found = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+            found = ",".join(host_port(broker.host, broker.port) for broker in brokers)
             with NewSource({BOOTSTRAP: found, **self.source.client_keys}, cluster) as new:
                 yield new
 
