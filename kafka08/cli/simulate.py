@@ -32,9 +32,9 @@ from kafka08.simulation.timeline import Timeline
 SEED_MAX = 1_000_000_000
 SHRINK_S = 60.0
 LEVELS = ("0.10.2", "0.9.0")
-RECORDS_SHARE = 0.3
-"""Of the runs whose brokers are of level 0.11.0."""
 """Those that have groups with a coordinator."""
+RECORDS_SHARE = 0.3
+"""The share of runs whose brokers are of level 0.11.0."""
 KINDS = {kind.name.lower().replace("_", "-"): kind for kind in Fault}
 NO_FAULTS = "none"
 PLAN_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
