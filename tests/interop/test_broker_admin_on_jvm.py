@@ -16,7 +16,7 @@ from kafka08.exporter import Watch
 from kafka08.observe.place import ClusterPlace
 from kafka08.pages.details import group_details, topic_details
 from kafka08.pages.live import Live
-from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.protocol.delete_records import HIGH_WATERMARK
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
@@ -45,6 +45,11 @@ def topic(admin: BrokerAdmin) -> str:
     name = f"t{next(_names)}"
     admin.create_topic(name, 2, config={"retention.ms": "100000"})
     return name
+
+
+def producer_of(broker: Running) -> KafkaProducer:
+    """It tries again: a broker may not lead a topic yet that was made a moment ago."""
+    return KafkaProducer(bootstrap_servers=broker.address, retries=20)
 
 
 def is_later_than_0_11(request: pytest.FixtureRequest) -> bool:
@@ -84,8 +89,7 @@ def test_partitions_are_added(
 
 def test_records_are_deleted(admin: BrokerAdmin, topic: str, broker: Running) -> None:
     """Those below an offset, or all."""
-    keys = {"bootstrap.servers": broker.address}
-    with KafkaProducer(KafkaProducerConfig(keys)) as producer:
+    with producer_of(broker) as producer:
         for future in [producer.send(ProducerRecord(topic, b"v", partition=0)) for _ in range(9)]:
             future.result(30)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -98,7 +102,7 @@ def test_every_view_needs_brokers_alone(admin: BrokerAdmin, topic: str, broker: 
     """The snapshot, the doctor and the console's pages without ZooKeeper: topics, logs, groups with
     their lag; nothing is unknown, and there is no problem."""
     place = ClusterPlace(None, broker.address)
-    with KafkaProducer(bootstrap_servers=broker.address) as producer:
+    with producer_of(broker) as producer:
         producer.send(ProducerRecord(topic, b"v", partition=0)).result(30)
     with KafkaConsumer(
         bootstrap_servers=broker.address, group_id=topic, auto_offset_reset="earliest"

@@ -59,7 +59,7 @@ def consumed(
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "SASL_SSL"])
 def test_there_and_back(broker: KraftBroker, topic: str, listener: str, codec: str) -> None:
     """Keys, values, timestamps and headers of single records, and many in one call."""
-    keys = {"acks": "all", "compression.type": codec, "linger.ms": "5"}
+    keys = {"acks": "all", "retries": 20, "compression.type": codec, "linger.ms": 5}
     with KafkaProducer(KafkaProducerConfig({**broker.keys(listener), **keys})) as producer:
         sent = [
             producer.send(

@@ -68,7 +68,7 @@ def login_keys(mechanism: str, password: str = PASSWORD) -> dict[str, str]:
 def there_and_back(keys: dict[str, str]) -> list[bytes | None]:
     """What a group reads of what was sent."""
     topic = f"t{next(_names)}"
-    with KafkaProducer(KafkaProducerConfig({**keys, "acks": "all"})) as producer:
+    with KafkaProducer(KafkaProducerConfig({**keys, "acks": "all", "retries": 20})) as producer:
         for future in [producer.send(ProducerRecord(topic, value)) for value in SENT]:
             future.result(30)
     group = {"group.id": topic, "auto.offset.reset": "earliest"}
@@ -129,7 +129,7 @@ def test_clients_log_in_again(
     caplog.set_level(logging.INFO)
     found = 0
     with (
-        KafkaProducer(KafkaProducerConfig(keys)) as producer,
+        KafkaProducer(KafkaProducerConfig({**keys, "retries": 20})) as producer,
         KafkaConsumer(KafkaConsumerConfig({**keys, **group})) as consumer,
     ):
         producer.send(ProducerRecord("again", b"v")).result(30)
@@ -218,7 +218,7 @@ def test_a_scan_reads_with_the_same_keys(secured: Secured) -> None:
 
     keys = secured.keys("SASL_SSL", **login_keys("SCRAM-SHA-512"))
     topic = f"scanned{next(_names)}"
-    with KafkaProducer(KafkaProducerConfig(keys)) as producer:
+    with KafkaProducer(KafkaProducerConfig({**keys, "retries": 20})) as producer:
         for future in [producer.send(ProducerRecord(topic, value)) for value in SENT]:
             future.result(30)
     bootstrap = keys.pop("bootstrap.servers")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from tests.interop.jvm import POM_0_11, command, compiled
 
 SOURCE = PROGRAMS / "JavaTransactions.java"
 TIMEOUT_S = 120.0
+
+_tries = count()
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +32,11 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def test_a_java_producer_commits_and_aborts(cluster: EmbeddedCluster, name: str, pom: Path) -> None:
     """A hundred transactions, of which readers of committed messages see the committed half, in
     order; offsets of a group; a second producer that fences the first."""
-    cluster.create_topic(name, 2, 3)
+    topic = f"{name}-{next(_tries)}"
+    cluster.create_topic(topic, 2, 3)
     with needed(name):
         classes = compiled(SOURCE, pom)
-        line = command("JavaTransactions", cluster.bootstrap, name, classes=classes, pom=pom)
+        line = command("JavaTransactions", cluster.bootstrap, topic, classes=classes, pom=pom)
     with Program(name, line, {}) as program:
         said = program.finished(TIMEOUT_S)
     assert said == [

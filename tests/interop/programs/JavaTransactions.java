@@ -38,6 +38,11 @@ public class JavaTransactions {
         first.beginTransaction();
         offsets(first, topic, 8);
         first.commitTransaction();
+        // A commit returns once it is decided: the marker of the group's partition comes after it.
+        long end = System.currentTimeMillis() + 30000;
+        while (committed(bootstrap, topic).equals("none") && System.currentTimeMillis() < end) {
+            Thread.sleep(10);
+        }
         System.out.println("committed offset " + committed(bootstrap, topic));
         first.beginTransaction();
         send(first, topic, "open");
