@@ -184,7 +184,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 (`a.b`) may also import what `a` may, and the files that lie beside it."""
 
 HOMES: dict[str, tuple[str, ...]] = {
-    "gevent": tuple(f"kafka08/runtime/{n}.py" for n in ("greenlets", "green_stream", "green_http")),
+    "gevent": (
+        *(f"kafka08/runtime/{name}.py" for name in ("greenlets", "green_stream", "green_http")),
+        "kafka08/zk/kazoo_adapter/green_handler.py",
+    ),
     "greenlet": ("kafka08/simulation/", "kafka08/runtime/asyncio_loop.py"),
     "kazoo": ("kafka08/zk/kazoo_adapter/",),
     "click": ("kafka08/cli/",),
@@ -206,6 +209,9 @@ IN_ANY_WORLD = ("broker", "network", "client", "producer", "consumer", "zk", "ad
 """The packages that this holds for."""
 REAL_WORLD_DOORS = (
     "kafka08/broker/process/main.py",
+    # They wait for kazoo's own sockets.
+    "kafka08/zk/kazoo_adapter/handlers.py",
+    "kafka08/zk/kazoo_adapter/green_handler.py",
     # What a real ZooKeeper's port says, for an error.
     "kafka08/zk/reachability.py",
     # The server for tests is a process of its own; all of it but this and its entry point is pure.

@@ -66,10 +66,12 @@ def transactions(cluster: ClusterClient, runtime: Runtime) -> list[FoundTransact
     """All transactional ids, in order; [] if no producer has ever had one. ProtocolError for a
     record that cannot be read."""
     found: list[FoundTransaction] = []
-    for info in partitions_of(cluster):
-        tp = TopicPartition(TRANSACTIONS_TOPIC, info)
+    partitions = [TopicPartition(TRANSACTIONS_TOPIC, number) for number in partitions_of(cluster)]
+    starts, ends = log_starts(cluster, partitions), log_ends(cluster, partitions)
+    for tp in partitions:
         coordinator = cluster.leader(tp).id
-        newest = {decode_key(key): value for key, value in _records(cluster, tp, runtime)}
+        records = _records(cluster, tp, starts[tp], ends[tp], runtime)
+        newest = {decode_key(key): value for key, value in records}
         found += [
             FoundTransaction(name, decode_transaction(value), coordinator)
             for name, value in newest.items()
@@ -86,9 +88,8 @@ def partitions_of(cluster: ClusterClient) -> list[int]:
 
 
 def _records(
-    cluster: ClusterClient, tp: TopicPartition, runtime: Runtime
+    cluster: ClusterClient, tp: TopicPartition, start: int, end: int, runtime: Runtime
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    start, end = log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp]
     reader = PartitionReader(cluster, tp, start, clock=runtime)
     while (before := reader.position) < end:
         for batch in reader.poll(BatchLimits()):

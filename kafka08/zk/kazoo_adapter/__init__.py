@@ -1,8 +1,8 @@
 """Sessions with a real ZooKeeper through kazoo; the only place that imports it.
 
-`on_threads` and `on_gevent` make sessions (session.py). `failures` turns kazoo's errors into ours;
-`last_heard` and `patience` reach into kazoo's connection, which is why setup.cfg bounds kazoo's
-version.
+`on_threads` and `on_gevent` make sessions (session.py). `handlers` and `green_handler` wait for
+sockets; `failures` turns kazoo's errors into ours; `last_heard` and `patience` reach into kazoo's
+connection, which is why setup.cfg bounds kazoo's version.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from kazoo.exceptions import (
     SessionExpiredError,
     WriterNotClosedException,
 )
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
+from kafka08.zk.kazoo_adapter.handlers import ThreadHandler
 from kafka08.zk.kazoo_adapter.last_heard import LastHeard
 from kafka08.zk.kazoo_adapter.patience import limit_patience
 from kafka08.zk.operations import (
@@ -57,14 +57,14 @@ _STATES: Final = {
 
 
 def on_threads(settings: SessionSettings) -> KazooSession:
-    return KazooSession(settings, SequentialThreadingHandler())
+    return KazooSession(settings, ThreadHandler())
 
 
 def on_gevent(settings: SessionSettings) -> KazooSession:
     """Imports gevent; for a process that gevent has patched."""
-    from kazoo.handlers.gevent import SequentialGeventHandler
+    from kafka08.zk.kazoo_adapter.green_handler import GreenHandler
 
-    return KazooSession(settings, SequentialGeventHandler())
+    return KazooSession(settings, GreenHandler())
 
 
 class KazooSession:

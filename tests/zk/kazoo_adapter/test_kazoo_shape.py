@@ -6,6 +6,7 @@ with the new version."""
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 from kazoo.client import KazooClient
@@ -63,3 +64,15 @@ def test_what_limits_its_patience() -> None:
     ), "the request has no xid"
     assert "session_id" in Connect._fields
     assert KazooClient("127.0.0.1:1", timeout=2.5)._session_timeout == 2500
+
+
+def test_what_it_asks_its_handler_for() -> None:
+    """It asks for readers and writers by position, and never for both of one socket."""
+    asked = re.findall(
+        r"self\.handler\.select\(\s*(.*?)\s*\)\[", inspect.getsource(ConnectionHandler)
+    )
+    assert sorted(asked) == [
+        "[], [self._socket], [], timeout",
+        "[self._socket, self._read_sock], [], [], timeout",
+        "[self._socket], [], [], timeout",
+    ]
