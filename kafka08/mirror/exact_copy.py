@@ -1,9 +1,9 @@
 """ExactCopier: copies messages in transactions at the target, each with the record of what it has
 copied (`Copied`): what is there after kill -9 at any moment is copied once, and the rest follows.
 
-A producer with the move's transactional.id fences that of an earlier run, and ends its transaction;
-then the records say where to go on. The same happens after an error that may pass, since a
-transaction whose end is unknown may be committed.
+A producer with the move's transactional.id fences that of an earlier process, and ends its
+transaction; then the records say where to go on. The same happens after an error that may pass,
+since a transaction whose end is unknown may be committed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ FINAL: Final = (
     ConfigError,
     MigrationError,
     MirrorFailed,
-    ProducerFenced,
 )
 """Errors that somebody must look at."""
 Results = BatchFuture | list[RecordFuture]
@@ -62,14 +61,7 @@ class ExactCopier:
         """Copy until `stopping` is set, or other partitions are due to be looked for. MirrorFailed
         for what cannot be copied; errors after which to recover."""
         while not stopping.is_set() and not is_due():
-            try:
-                portions = self._source.poll(POLL_S)
-            except OffsetOutOfRange as error:
-                raise MirrorFailed(
-                    f"{error}: messages were deleted at the source before they were copied. Give "
-                    "--skip-deleted to go on behind them"
-                ) from error
-            if portions:
+            if portions := self._source.poll(POLL_S):
                 self._copy(portions)
             elif stopping.wait(POLL_S / 10):
                 return
@@ -122,7 +114,11 @@ def _stored(results: Results, portion: Portion) -> list[tuple[range | list[int],
 
 
 def may_pass(error: KafkaError | TimeoutError) -> bool:
-    """Whether a new run may go on after this error: when brokers or ZooKeeper are back, say."""
+    """Whether to begin again after this error: when brokers or ZooKeeper are back, say. The
+    recovery finds out whether another process has fenced this one, or the transaction took too
+    long; and whether the source has deleted messages, or lost its end."""
+    if isinstance(error, ProducerFenced | OffsetOutOfRange):
+        return True
     if isinstance(error, ApiError):
         return error.retriable
     return not isinstance(error, FINAL)

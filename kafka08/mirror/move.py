@@ -10,7 +10,9 @@ Its guarantees, with brokers from 0.11 on at the target:
 1. Each message of the source is copied once, whatever is killed, and in the order of its partition;
    partition, key, value, headers and timestamp stay.
 2. A group continues at the target at the message that it would read next at the source.
-3. What was deleted at the source before it was copied ends the move, unless it may be left out.
+3. What was deleted at the source before it was copied ends the move, unless it may be left out;
+   so does a source that has lost messages which were copied.
+4. Of two processes that run the same move, the one that began later goes on, and the other ends.
 
 Readers of the target see copies of unfinished transactions unless they read committed messages.
 """
@@ -26,7 +28,7 @@ from typing import Any, Final, NamedTuple
 from kafka08.admin import BrokerAdmin
 from kafka08.admin.choice import admin_of
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.client.log_offsets import leader_log_ends, log_ends, log_starts
 from kafka08.client.security import PREFIXES, SecureClientConfig
 from kafka08.consumer import KafkaConsumer
 from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
@@ -35,7 +37,7 @@ from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.listing import some_of
 from kafka08.mirror.exact_copy import ExactCopier, may_pass
 from kafka08.mirror.move_plan import TopicStep, steps_of
-from kafka08.mirror.offset_map import NOTHING, Copied, OffsetMap
+from kafka08.mirror.offset_map import Copied, OffsetMap, beginning
 from kafka08.mirror.outcome import MirrorFailed
 from kafka08.mirror.settings import check_apart
 from kafka08.mirror.sources import NewSource, OldSource, Source
@@ -189,10 +191,15 @@ class Move:
             return replace(step, refusals=(str(error),))
         return step
 
-    def copied(self, behind: int = NO_OFFSET) -> OffsetMap:
-        """Everything that was copied so far, by the target's records. `behind`: an offset of theirs
-        that must be seen; a new leader may not know for a moment how far its log is committed."""
+    def copied(self) -> OffsetMap:
+        """Everything that was copied so far, by the target's records."""
         found = OffsetMap()
+        self._read_on(found, NO_OFFSET)
+        return found
+
+    def _read_on(self, found: OffsetMap, last: int) -> None:
+        """Add the records that are not in `found`. `last`: an offset of theirs that must be seen; a
+        new leader may not know for a moment how far its log is committed."""
         keys = {
             "enable.auto.commit": "false",
             "isolation.level": "read_committed",
@@ -200,17 +207,16 @@ class Move:
         }
         with self._target_admin() as target:
             if self.records not in target.list_topics():
-                return found
+                return
         tp = TopicPartition(self.records, 0)
         with KafkaConsumer(KafkaConsumerConfig({**self.target.client_keys, **keys})) as consumer:
             consumer.assign([tp])
-            consumer.seek_to_beginning(tp)
-            end = consumer.end_offsets([tp], READ_S)[tp]
-            end = max(end, behind + 1)
-            while consumer.position(tp, READ_S) < end:
+            consumer.seek(tp, found.next_record)
+            end = max(consumer.end_offsets([tp], READ_S)[tp], last + 1)
+            while found.next_record < end:
                 for message in consumer.poll(READ_S):
                     found.add(Copied.decode(message.value))
-        return found
+                found.next_record = consumer.position(tp, READ_S)
 
     def source_view(self) -> ClusterView:
         """The source now, with all its groups."""
@@ -234,34 +240,55 @@ class Move:
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Make what the target lacks, and copy until `stopping` is set. `starting` is entered
-        around the first look, as in Mirror.run. MirrorFailed if something cannot be copied;
-        ProducerFenced if another run of this move has begun."""
+        around the first look, as in Mirror.run. MirrorFailed if something cannot be copied, or if
+        another process of this move has begun."""
         with starting():
             self._check_apart()
+        process, copied = f"{THREADS.random.getrandbits(64):016x}", OffsetMap()
         while not stopping.is_set():
             try:
-                self._run_once(stopping)
+                self._run_once(process, copied, stopping)
             except (KafkaError, TimeoutError) as error:
                 if not may_pass(error):
                     raise
                 logger.warning("%s; going on from what is copied", error)
                 stopping.wait(PAUSE_S)
 
-    def _run_once(self, stopping: Event) -> None:
-        """Copy until new partitions are to be looked for, or an error that may pass."""
-        copied = self.copied()
+    def _run_once(self, process: str, copied: OffsetMap, stopping: Event) -> None:
+        """Copy with one producer, until `stopping` is set or an error that may pass. `copied`: the
+        records so far, which are kept up to date."""
+        self._read_on(copied, NO_OFFSET)
+        self._check_newest(process, copied)
         self._prepare(copied)
         with KafkaProducer(self._producer_config()) as producer:
             producer.init_transactions()
-            # An earlier run, which is fenced now, may have added records up to this one.
-            with producer.transaction():
-                mine = producer.send(ProducerRecord(self.records, NOTHING.encode(), partition=0))
-            copied = self.copied(mine.result(READ_S).offset)
-            with self.open_source() as source:
-                source.seek(self._positions(copied))
-                until = THREADS.monotonic() + LOOK_AGAIN_S
-                copier = ExactCopier(source, producer, self.records, self._stats)
-                copier.run(stopping, lambda: THREADS.monotonic() > until)
+            while True:
+                # Earlier processes, which are fenced now, may have added records up to this one.
+                # One that has begun later got its identity before this one: it gets a new one.
+                with producer.transaction():
+                    record = ProducerRecord(self.records, beginning(process).encode(), partition=0)
+                    mine = producer.send(record)
+                self._read_on(copied, mine.result(READ_S).offset)
+                self._check_newest(process, copied)
+                self._copy(producer, copied, stopping)
+                if stopping.is_set():
+                    return
+                self._prepare(copied)
+
+    def _copy(self, producer: KafkaProducer, copied: OffsetMap, stopping: Event) -> None:
+        """Copy until new partitions are to be looked for."""
+        with self.open_source() as source:
+            source.seek(self._positions(copied))
+            until = THREADS.monotonic() + LOOK_AGAIN_S
+            copier = ExactCopier(source, producer, self.records, self._stats)
+            copier.run(stopping, lambda: THREADS.monotonic() > until)
+
+    def _check_newest(self, process: str, copied: OffsetMap) -> None:
+        if copied.has_later_than(process):
+            raise MirrorFailed(
+                f"another process has begun this move ({self.records}) and goes on with it: this "
+                "one ends. Start one at a time, or give each move a --name and topics of its own"
+            )
 
     def _producer_config(self) -> KafkaProducerConfig:
         own = {"transactional.id": self.records}
@@ -288,20 +315,33 @@ class Move:
                     logger.info("%s has %d partitions now", step.topic, step.partitions)
 
     def _positions(self, copied: OffsetMap) -> dict[TopicPartition, int]:
-        """Where to read each partition from."""
+        """Where to read each partition from. MirrorFailed for messages that are not there any
+        more."""
         partitions = [
             TopicPartition(topic.name, p.partition)
             for topic in self._wanted_topics()
             for p in topic.partitions
         ]
-        starts = self.starts(partitions)
-        found, deleted = {}, []
+        with self._client(self.source) as cluster:
+            starts = log_starts(cluster, partitions)
+            # Not the high watermark, of which a new leader may not know.
+            ends = leader_log_ends(cluster, partitions)
+        found, deleted, lost = dict(starts), [], []
         for tp in partitions:
             at = copied.position(tp)
-            found[tp] = starts[tp] if at is None else at
-            if at is not None and at < starts[tp]:
+            if at is None:
+                continue
+            found[tp] = max(at, starts[tp])
+            if at < starts[tp]:
                 deleted.append(f"{tp}: {at} to {starts[tp] - 1}")
-                found[tp] = starts[tp]
+            elif at > ends[tp]:
+                lost.append(f"{tp}: {ends[tp]} to {at - 1}")
+        if lost:
+            raise MirrorFailed(
+                f"the source has lost messages which were copied, {some_of(lost)}: by an unclean "
+                "election, or the topic was made again. Messages with the same offsets may differ; "
+                "delete these topics at the target and move them under another --name"
+            )
         if deleted:
             text = f"deleted at the source before they were copied: messages {some_of(deleted)}"
             if not self._skips_deleted:

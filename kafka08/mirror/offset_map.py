@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
@@ -30,16 +30,21 @@ class Run(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """A stretch of messages of one partition, in order."""
+    """A stretch of messages of one partition, in order; or a beginning (`beginning`).
+
+    process   the id of the process that begins; "": this is a stretch
+    """
 
     topic_partition: TopicPartition
     runs: tuple[Run, ...]
+    process: str = ""
 
     def encode(self) -> bytes:
         topic, partition = self.topic_partition
-        return json.dumps(
-            {"topic": topic, "partition": partition, "runs": self.runs}, separators=(",", ":")
-        ).encode()
+        fields: dict[str, Any] = {"topic": topic, "partition": partition, "runs": self.runs}
+        if self.process:
+            fields["process"] = self.process
+        return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, text: bytes | None) -> Copied:
@@ -47,13 +52,15 @@ class Copied(NamedTuple):
         try:
             found = json.loads(text or b"")
             runs = tuple(Run(*map(int, run)) for run in found["runs"])
-            return cls(TopicPartition(str(found["topic"]), int(found["partition"])), runs)
+            tp = TopicPartition(str(found["topic"]), int(found["partition"]))
+            return cls(tp, runs, str(found.get("process", "")))
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigError(f"{text!r:.60} is no record of a move: {error}") from error
 
 
-NOTHING: Final = Copied(TopicPartition("", 0), ())
-"""The record with which a run begins."""
+def beginning(process: str) -> Copied:
+    """The record with which a process of the move begins, and begins again after an error."""
+    return Copied(TopicPartition("", 0), (), process)
 
 
 def runs_of(offsets: Sequence[int], stored: Sequence[tuple[Sequence[int], int]]) -> tuple[Run, ...]:
@@ -79,10 +86,16 @@ def runs_of(offsets: Sequence[int], stored: Sequence[tuple[Sequence[int], int]])
 
 
 class OffsetMap:
-    """The messages that a move has copied, by partition."""
+    """The messages that a move has copied, by partition.
+
+    next_record   offset of the first record that was not added yet
+    """
 
     def __init__(self) -> None:
+        self.next_record = 0
         self._runs: dict[TopicPartition, list[Run]] = {}
+        self._processes: list[str] = []
+        """In the order in which they began first."""
 
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self._runs
@@ -92,8 +105,14 @@ class OffsetMap:
 
     def add(self, copied: Copied) -> None:
         """In the order in which they were written."""
+        if copied.process and copied.process not in self._processes:
+            self._processes.append(copied.process)
         if copied.runs:
             self._runs.setdefault(copied.topic_partition, []).extend(copied.runs)
+
+    def has_later_than(self, process: str) -> bool:
+        """Whether another process has begun after this one, which must copy no more."""
+        return process in self._processes[:-1]
 
     def position(self, tp: TopicPartition) -> int | None:
         """The source's offset from which the move goes on; None before the first message."""

@@ -27,10 +27,10 @@ class Moves:
         self._log = log
         self.running: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, *more: str) -> None:
         with self._log.open("ab") as err:
             self.running = subprocess.Popen(
-                self._command("start"), stderr=err, stdout=err, env=environment()
+                [*self._command("start"), *more], stderr=err, stdout=err, env=environment()
             )
 
     def end(self, number: int = signal.SIGTERM) -> int:

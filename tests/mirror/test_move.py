@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafka08.admin import AdminClient
-from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer
+from kafka08.admin import AdminClient, BrokerAdmin
+from kafka08.client import parse_bootstrap
+from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer, Whitelist
 from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
 from kafka08.embedded import EmbeddedCluster
+from kafka08.mirror.move import Cluster, Move
+from kafka08.mirror.offset_map import OffsetMap
+from kafka08.mirror.outcome import MirrorFailed
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.structs import TopicPartition
 from tests.mirror.moving import Moves, Outcome
 from tests.waiting import until
 
@@ -56,11 +63,13 @@ def moves(
     sys.stderr.write(moves.said)
 
 
-def write(cluster: EmbeddedCluster, topic: str, first: int, count: int) -> None:
+def write(
+    cluster: EmbeddedCluster, topic: str, first: int, count: int, partitions: int = PARTITIONS
+) -> None:
     """Numbered messages, each partition's in order."""
     with KafkaProducer(bootstrap_servers=cluster.bootstrap) as producer:
         sent = [
-            producer.send(ProducerRecord(topic, b"%d" % n, b"k%d" % n, n % PARTITIONS))
+            producer.send(ProducerRecord(topic, b"%d" % n, b"k%d" % n, n % partitions))
             for n in range(first, first + count)
         ]
         for future in sent:
@@ -182,20 +191,128 @@ def test_a_strangers_messages_stand_against_it(
     moves.running = None
 
 
-def test_a_second_run_ends_the_first(topic: str, moves: Moves, source: EmbeddedCluster) -> None:
-    """Two at a time would copy twice: the first is fenced, and says so."""
+def test_a_second_run_ends_the_first(
+    topic: str, moves: Moves, source: EmbeddedCluster, target: EmbeddedCluster
+) -> None:
+    """Two at a time would copy twice: the first is fenced and says so, the second goes on."""
     write(source, topic, 0, 30)
     moves.start()
     await_copies(moves)
     first, moves.running = moves.running, None
     assert first is not None
+    try:
+        moves.start()
+        numbers = itertools.count(1)
+
+        def has_ended() -> bool:
+            # A process finds out that it is fenced when it has something to copy.
+            write(source, topic, 30 * next(numbers), 30)
+            return first.poll() is not None
+
+        until(has_ended, "the end of the first", 240, explain=lambda: moves.said)
+    finally:
+        first.kill()
+        first.wait()
+    assert (first.returncode, "another process has begun this move" in moves.said) == (1, True)
+    await_copies(moves)
+    assert moves.end() == 0
+    count = 30 * next(numbers)
+    assert sorted(read(target, topic, topic, count)) == list(range(count))
+
+
+def move_of(topic: str, source: EmbeddedCluster, target: EmbeddedCluster) -> Move:
+    there = Cluster(None, {"bootstrap.servers": target.bootstrap})
+    return Move(Cluster(source.zookeeper.connect_string, {}), there, Whitelist(topic), topic)
+
+
+def begin(move: Move, process: str, copied: OffsetMap) -> None:
+    """Let a process of this move begin, with the records that it knows, and stop at once."""
+    stopping = threading.Event()
+    stopping.set()
+    move._run_once(process, copied, stopping)
+
+
+def test_an_earlier_process_recovers_and_ends(
+    topic: str, source: EmbeddedCluster, target: EmbeddedCluster
+) -> None:
+    """One that recovers after a later one has begun takes nothing from it: it ends."""
+    move, known = move_of(topic, source, target), OffsetMap()
+    begin(move, "earlier", known)
+    begin(move, "later", OffsetMap())
+    with pytest.raises(MirrorFailed, match="another process has begun this move"):
+        begin(move, "earlier", known)
+    begin(move, "later", OffsetMap())
+
+
+def test_a_look_for_new_topics_fences_no_later_process(
+    topic: str,
+    source: EmbeddedCluster,
+    target: EmbeddedCluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The earlier one looks again and again, and ends at the first look after the later began."""
+    monkeypatch.setattr("kafka08.mirror.move.LOOK_AGAIN_S", 0.05)
+    move, stopping = move_of(topic, source, target), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        earlier = pool.submit(move.run, stopping)
+        try:
+            until(lambda: move.copied().next_record > 6, "some looks")
+            begin(move, "later", OffsetMap())
+            with pytest.raises(MirrorFailed, match="another process has begun this move"):
+                earlier.result(60)
+        finally:
+            stopping.set()
+
+
+@pytest.mark.parametrize("option", ["", "--skip-deleted"])
+def test_deletion_while_it_runs(target: EmbeddedCluster, tmp_path: Path, option: str) -> None:
+    """What the source deletes before it is copied ends the move, or is left out if it may be."""
+    topic = f"deleted{option}"
+    with EmbeddedCluster(1, level="0.11.0") as source:
+        source.create_topic(topic, 1)
+        write(source, topic, 0, 1, partitions=1)
+        options = ("--source-bootstrap", source.bootstrap, "--target-bootstrap", target.bootstrap)
+        moves = Moves((*options, "--whitelist", topic, "--name", topic), tmp_path / "move.log")
+        moves.start(*filter(None, [option]))
+        running = moves.running
+        assert running is not None
+        try:
+            await_copies(moves)
+            running.send_signal(signal.SIGSTOP)
+            for number in range(1, 10):  # one waits in its socket; the next ones are not fetched
+                write(source, topic, number, 1, partitions=1)
+            with BrokerAdmin(parse_bootstrap(source.bootstrap)) as admin:
+                admin.delete_records({TopicPartition(topic, 0): 7})
+            running.send_signal(signal.SIGCONT)
+            if option:
+                await_copies(moves)
+                assert moves.end() == 0
+                assert read(target, topic, "checker", 5)[-3:] == [7, 8, 9]
+            else:
+                assert running.wait(120) == 1
+                assert "Give --skip-deleted to go on" in moves.said
+        finally:
+            running.kill()
+            running.wait()
+            sys.stderr.write(moves.said)
+
+
+def test_a_source_that_lost_messages_is_not_one_that_deleted_them(
+    source: EmbeddedCluster, target: EmbeddedCluster, topic: str, moves: Moves
+) -> None:
+    """A log that ends before the position of the move was truncated, or made again: no option goes
+    on there."""
+    write(source, topic, 0, 30)
     moves.start()
-    write(source, topic, 30, 30)
     await_copies(moves)
-    write(source, topic, 60, 30)
-    assert first.wait(120) == 1
-    assert "Another producer of this name has begun" in moves.said
-    await_copies(moves)
+    assert moves.end() == 0
+    with AdminClient(source.zookeeper.connect_string) as admin:
+        admin.delete_topic(topic)
+        until(lambda: topic not in admin.list_topics(), "the deletion")
+        admin.create_topic(topic, PARTITIONS, 1)
+    write(source, topic, 0, 6)
+    done = moves.run("start", "--skip-deleted")
+    assert (done.code, "lost messages which were copied" in done.err) == (1, True), done
 
 
 def test_headers_come_and_aborted_messages_do_not(
