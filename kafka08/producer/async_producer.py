@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafka08.client.metadata import PartitionInfo
-from kafka08.errors import KafkaError, ProducerFenced
 from kafka08.lifecycle import warn_unclosed
 from kafka08.producer.batch import Callback
 from kafka08.producer.future import BatchFuture, RecordFuture
@@ -139,20 +138,14 @@ class AsyncKafkaProducer:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """A block in a transaction, which is committed at its end, and aborted if it raises, also
-        if it is cancelled."""
+        if it is cancelled. Errors of the commit are those of KafkaProducer's block."""
         await self.begin_transaction()
         try:
             yield
         except BaseException:
             await self.abort_transaction()
             raise
-        try:
-            await self.commit_transaction()
-        except ProducerFenced:
-            raise
-        except KafkaError:
-            await self.abort_transaction()
-            raise
+        await self._run(self._producer.end_block)
 
     # ------------------------------------------------------------------------------------- end
 

@@ -329,7 +329,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Send what is left, and commit; records of other threads are refused from now on. Raises
         the error of a record that was not stored: then abort. ProducerFenced if another producer of
-        this name has begun. After RequestTimeout it may be committed: only commit again."""
+        this name has begun. After an error that may pass (RequestTimeout, RequestTimedOut, a
+        connection that was closed) it may be committed: only commit again."""
         with self._transactional().ending(commits=True):
             self.flush(timeout)
 
@@ -347,13 +348,20 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A block in a transaction, which is committed at its end, and aborted if it raises."""
+        """A block in a transaction, which is committed at its end, and aborted if it raises. An
+        error of the commit is as in `commit_transaction`: after one that may pass only commit
+        again; after others, the transaction is aborted."""
         self.begin_transaction()
         try:
             yield
         except BaseException:
             self.abort_transaction()
             raise
+        self.end_block()
+
+    def end_block(self) -> None:
+        """Commit at the end of a `transaction` block, of either client; abort if that fails, unless
+        the producer is fenced, or the transaction may be committed: then only commit again."""
         try:
             self.commit_transaction()
         except KafkaError:

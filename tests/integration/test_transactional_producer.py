@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import threading
 from collections.abc import Callable, Iterator
 
@@ -12,10 +14,16 @@ from kafka08.errors import (
     ConfigError,
     FailedTransaction,
     MessageSizeTooLarge,
+    RequestTimedOut,
     UnknownProducerId,
     UnsupportedVersion,
 )
-from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.producer import (
+    AsyncKafkaProducer,
+    KafkaProducer,
+    KafkaProducerConfig,
+    ProducerRecord,
+)
 from tests.integration.transactional import SCENARIOS, committed_values, producer_on
 from tests.waiting import until
 
@@ -34,7 +42,7 @@ def test_at_level_0_11(cluster: EmbeddedCluster, scenario: Callable[[str, str], 
 
 @pytest.fixture
 def topic(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = str(request.node.originalname)
+    name = re.sub(r"\W", ".", request.node.name)
     cluster.create_topic(name)
     yield name
     cluster.heal()
@@ -91,6 +99,39 @@ def test_a_producer_that_is_forgotten_asks_the_coordinator(
         producer.send(ProducerRecord(topic, b"gone"))
     with producer.transaction():
         producer.send(ProducerRecord(topic, b"kept"))
+    committed_values(cluster.bootstrap, topic, [b"kept"])
+
+
+def send_in_block(bootstrap: str, topic: str, unknown: Callable[[], None]) -> None:
+    with producer_on(bootstrap, topic, max_block_ms=1000) as producer:
+        producer.init_transactions()
+        with pytest.raises(RequestTimedOut), producer.transaction():
+            producer.send(ProducerRecord(topic, b"kept")).result(30)
+        unknown()
+        producer.commit_transaction(30)
+
+
+def send_in_async_block(bootstrap: str, topic: str, unknown: Callable[[], None]) -> None:
+    async def send() -> None:
+        keys = {"bootstrap_servers": bootstrap, "transactional_id": topic, "max_block_ms": 1000}
+        async with AsyncKafkaProducer(**keys) as producer:
+            await producer.init_transactions()
+            with pytest.raises(RequestTimedOut):
+                async with producer.transaction():
+                    await (await producer.send(ProducerRecord(topic, b"kept")))
+            unknown()
+            await producer.commit_transaction(30)
+
+    asyncio.run(send())
+
+
+@pytest.mark.parametrize("send", [send_in_block, send_in_async_block])
+def test_a_block_whose_commit_may_be_done_is_only_committed_again(
+    cluster: EmbeddedCluster, topic: str, send: Callable[[str, str, Callable[[], None]], None]
+) -> None:
+    """Its error is the commit's, not that of an abort, which such a transaction does not allow."""
+    late = cluster.faults.add("EndTxn", error="REQUEST_TIMED_OUT")
+    send(cluster.bootstrap, topic, late.remove)
     committed_values(cluster.bootstrap, topic, [b"kept"])
 
 
