@@ -113,8 +113,9 @@ def send_in_block(bootstrap: str, topic: str, unknown: Callable[[], None]) -> No
 
 def send_in_async_block(bootstrap: str, topic: str, unknown: Callable[[], None]) -> None:
     async def send() -> None:
-        keys = {"bootstrap_servers": bootstrap, "transactional_id": topic, "max_block_ms": 1000}
-        async with AsyncKafkaProducer(**keys) as producer:
+        async with AsyncKafkaProducer(
+            bootstrap_servers=bootstrap, transactional_id=topic, max_block_ms=1000
+        ) as producer:
             await producer.init_transactions()
             with pytest.raises(RequestTimedOut):
                 async with producer.transaction():
