@@ -178,6 +178,7 @@ TIERS: Final = (
             "tests/interop/test_logs_on_jvm.py",
             "tests/interop/test_migration_path.py",
             "tests/interop/test_missed_restarts.py",
+            "tests/interop/test_nearest_replica.py",
             "tests/interop/test_modern_kafka.py",
             "tests/interop/test_moves.py",
             "tests/interop/test_notifications_on_jvm.py",

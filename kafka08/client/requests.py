@@ -84,10 +84,11 @@ def fetch_request(
     replica_id: int = ORDINARY_CONSUMER,
     max_bytes: int = INT_MAX,
     isolation: int = READ_UNCOMMITTED,
+    rack: str = "",
     version: int = 0,
 ) -> FetchRequest:
     """A Fetch of `{partition: (offset, max_bytes)}`; `max_bytes` limits the whole response from
-    version 3 on, `isolation` counts from 4 on."""
+    version 3 on, `isolation` counts from 4 on, `rack` from 11 on."""
     return FetchRequest(
         replica_id,
         max_wait_ms,
@@ -98,6 +99,7 @@ def fetch_request(
         ],
         max_bytes,
         isolation,
+        rack_id=rack,
         version=version,
     )
 

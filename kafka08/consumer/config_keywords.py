@@ -45,6 +45,7 @@ class KafkaConsumerConfigKeywords(TypedDict, total=False):
     bootstrap_servers: str
     group_id: str
     client_id: str
+    client_rack: str
     key_deserializer: str
     value_deserializer: str
     auto_offset_reset: str

@@ -13,6 +13,18 @@ LARGEST: Final = "largest"
 NO_RESET: Final = "none"
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Fetch from the replica that the leader calls the nearest, if its brokers choose one.
+
+    rack       where the client is, as the brokers' replica.selector.class compares it
+    again_ms   the leader is asked again after this time
+    """
+
+    rack: str
+    again_ms: int
+
+
 class FetchOptions(Protocol):
     """See FetchSettings."""
 
@@ -35,6 +47,9 @@ class FetchOptions(Protocol):
     def isolation(self) -> int: ...
 
     @property
+    def nearest(self) -> Nearest | None: ...
+
+    @property
     def num_consumer_fetchers(self) -> int: ...
 
     @property
@@ -52,6 +67,7 @@ class FetchSettings:
                              a Fetch version below 3, which has no such limit
     isolation                READ_COMMITTED: without messages of transactions that were aborted, up
                              to the first that is open
+    nearest                  None: fetch from leaders alone
     """
 
     auto_offset_reset: str
@@ -60,5 +76,6 @@ class FetchSettings:
     fetch_wait_max_ms: int
     fetch_max_bytes: int | None
     isolation: int = READ_UNCOMMITTED
+    nearest: Nearest | None = None
     num_consumer_fetchers: int = 1
     refresh_leader_backoff_ms: int

@@ -14,6 +14,8 @@ response has one set of each partition.
     a message larger than the fetch    fetched again with its size, up to FETCH_BYTES_MAX
     a damaged or larger message        handed over; the stream raises it; fetching pauses
     any other error, a lost connection the partition goes back to the leader finder
+    a follower that the leader prefers the same, which then finds that one; after any error, also
+                                       OffsetOutOfRange, or metadata.max.age.ms the leader again
 
 Source: kafka.consumer.ConsumerFetcherThread, kafka.server.AbstractFetcherThread 0.8.2.2.
 """
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from math import inf
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
@@ -36,7 +39,14 @@ from kafka08.consumer.fetching.committed import committed
 from kafka08.consumer.fetching.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetching.fetch_settings import NO_RESET, SMALLEST, FetchOptions
 from kafka08.consumer.fetching.fetched import FetchedSet
-from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition, Sink
+from kafka08.consumer.fetching.owned_partition import (
+    WITHHELD,
+    Chunk,
+    OwnedPartition,
+    Sink,
+    out_of_range_chunk,
+    withheld_chunk,
+)
 from kafka08.errors import (
     ApiError,
     ClientError,
@@ -46,14 +56,13 @@ from kafka08.errors import (
     NotLeaderForPartition,
     OffsetOutOfRange,
     ProtocolError,
-    UnsupportedForMessageFormat,
-    UnsupportedVersion,
     error_for,
 )
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
     MAGIC_1_VERSION,
+    NO_REPLICA,
     RACK_VERSION,
     READ_COMMITTED,
     FetchPartitionResponse,
@@ -91,19 +100,6 @@ EARLY_PAUSE_S: Final = 0.1
 """The pause after each more: a broker that is broken, or not one, would be asked thousands of times
 a second."""
 
-WITHHELD: Final = {
-    UnsupportedVersion.code: (
-        "the broker does not convert messages for the requests of this client",
-        "Set log.message.downconversion.enable=true",
-    ),
-    76: (
-        "the broker sends messages that are compressed with zstd only to later clients",
-        "Let producers compress with gzip, snappy or lz4",
-    ),
-}
-"""Error code of a later broker for a partition → what it means, and what to do. They do not pass by
-themselves. Source: kafka.server.KafkaApis.handleFetchRequest 2.8.2."""
-
 
 class Asked(NamedTuple):
     """A request for one partition: at most `size` bytes from `offset` on."""
@@ -134,25 +130,6 @@ def response_bytes_max(config: FetchOptions) -> int:
         config.fetch_max_bytes or 0,
     )
     return min(messages + RESPONSE_HEADERS_BYTES, INT_MAX)
-
-
-def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
-    """The error for a reader with auto.offset.reset=none."""
-    error = OffsetOutOfRange(
-        f"{partition.topic_partition} has no offset {offset}, and auto.offset.reset is none. Seek "
-        "to an offset in the log"
-    )
-    return Chunk(partition, b"", offset, offset, error=error, hold=True)
-
-
-def withheld_chunk(partition: OwnedPartition, offset: int, code: int) -> Chunk:
-    """Raises in the reader why this broker does not send the messages at `offset`."""
-    cause, cure = WITHHELD[code]
-    error = UnsupportedForMessageFormat(
-        f"{partition.topic_partition}, offset {offset}: {cause} (error code {code}). {cure}, or "
-        "skip these messages with seek"
-    )
-    return Chunk(partition, b"", offset, offset, error=error, hold=True)
 
 
 class PartitionFetcher:
@@ -201,6 +178,8 @@ class PartitionFetcher:
         """Empty responses in a row that came long before that."""
         self._version = 0
         """The version of the request in flight."""
+        self._return_at = inf
+        """When the first of its partitions goes back to its leader."""
         self.metrics = FetchMetrics(runtime)
         self._stopping = False
         self._task: Task | None = None
@@ -210,7 +189,9 @@ class PartitionFetcher:
 
     def add(self, partitions: Iterable[OwnedPartition]) -> None:
         with self._condition:
-            self._partitions.update((p.topic_partition, p) for p in partitions)
+            for partition in partitions:
+                self._partitions[partition.topic_partition] = partition
+                self._return_at = min(self._return_at, partition.replica_until)
             self._condition.notify_all()
 
     def notify(self) -> None:
@@ -414,6 +395,7 @@ class PartitionFetcher:
             min_bytes=self._config.fetch_min_bytes,
             max_bytes=self._bytes_max_of_all,
             isolation=self._config.isolation,
+            rack=self._config.nearest.rack if self._config.nearest is not None else "",
             version=self._version,
         )
         self._framed = framed
@@ -442,6 +424,7 @@ class PartitionFetcher:
         chunks: dict[OwnedPartition, Chunk] = {}
         out_of_range: list[OwnedPartition] = []
         lost: dict[OwnedPartition, KafkaError] = {}
+        elsewhere = self._to_return()
         self._slow_down([result for _, result in news])
         for topic, result in news:
             tp = TopicPartition(topic, result.partition)
@@ -452,7 +435,11 @@ class PartitionFetcher:
                 self._seen[topic].pop(result.partition, None)  # its high watermark is news again
                 continue
             error = error_for(result.error_code)
-            if error is None:
+            if result.preferred_replica != NO_REPLICA and self._config.nearest is not None:
+                until = self._asked_at + self._config.nearest.again_ms / 1000
+                partition.fetch_from(result.preferred_replica, until)
+                elsewhere.append(partition)
+            elif error is None:
                 partition.high_watermark = self._end_of(result)
                 if partition.outage.error is not None:
                     partition.outage.end()
@@ -464,20 +451,23 @@ class PartitionFetcher:
                     chunks[partition] = chunk
             elif result.error_code in WITHHELD:
                 chunks[partition] = withheld_chunk(partition, offset, result.error_code)
-            elif error is OffsetOutOfRange and self._config.auto_offset_reset == NO_RESET:
-                chunks[partition] = out_of_range_chunk(partition, offset)
-            elif error is OffsetOutOfRange:
-                out_of_range.append(partition)
-            else:
+            # A follower may lag, or its log may start later: only the leader's word counts.
+            elif error is not OffsetOutOfRange or partition.replica != NO_REPLICA:
                 failure = error(f"code {result.error_code}")
                 level = logging.WARNING if partition.outage.error is None else logging.DEBUG
                 logger.log(level, "[%s] %s: %s", self._name, tp, failure)
                 lost[partition] = failure
+            elif self._config.auto_offset_reset == NO_RESET:
+                chunks[partition] = out_of_range_chunk(partition, offset)
+            else:
+                out_of_range.append(partition)
         self.metrics.fetched(chunks.values(), self._asked_at)
         received = sum([len(result.message_set) for _, result in news])
         if self._version >= LIMITED_VERSION and received > self._bytes_max_of_all // 2:
             self._to_the_end(chunks)
         self._lose(lost)
+        if elsewhere:
+            self._on_lost(self._give_up(elsewhere))
         if out_of_range:
             self._reset(out_of_range)
         else:
@@ -615,10 +605,29 @@ class PartitionFetcher:
         now = self._runtime.monotonic()
         if partitions:
             self._seen = {}  # the first response after an outage ends it, whatever it says
-        with self._condition:
-            lost = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
-            for partition in lost:
-                partition.outage.failed(partitions[partition], now)
-                del self._partitions[partition.topic_partition]
+        lost = self._give_up(partitions)
+        for partition in lost:
+            partition.outage.failed(partitions[partition], now)
+            partition.fetch_from_leader()
         if lost:
             self._on_lost([p for p in lost if not p.revoked])
+
+    def _give_up(self, partitions: Iterable[OwnedPartition]) -> list[OwnedPartition]:
+        """Those that it had until now."""
+        with self._condition:
+            found = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
+            for partition in found:
+                del self._partitions[partition.topic_partition]
+        return found
+
+    def _to_return(self) -> list[OwnedPartition]:
+        """Partitions of a follower whose leader is to be asked again."""
+        now = self._runtime.monotonic()
+        if now < self._return_at:
+            return []
+        with self._condition:
+            due = [p for p in self._partitions.values() if p.replica_until <= now]
+            for partition in due:
+                partition.fetch_from_leader()
+            self._return_at = min([p.replica_until for p in self._partitions.values()], default=inf)
+        return due

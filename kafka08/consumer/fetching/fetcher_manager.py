@@ -18,6 +18,7 @@ from kafka08.consumer.fetching.owned_partition import OwnedPartition
 from kafka08.errors import ApiError, KafkaError, NoBrokersAvailable
 from kafka08.hashing import fetcher_of
 from kafka08.network.connection import Connection
+from kafka08.protocol.fetch import NO_REPLICA
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import Broker
 
@@ -28,8 +29,9 @@ IDLE_CHECK_S: Final = 1.0
 
 
 class FetcherManager:
-    """Assigns each partition to a thread that fetches from its leader, and reassigns it when the
-    leader moves, until it is revoked. One thread per leader, or num.consumer.fetchers of them.
+    """Assigns each partition to a thread that fetches from its leader, or from the follower that
+    the leader has named as the nearest; reassigns it when the leader moves, until it is revoked.
+    One thread per broker, or num.consumer.fetchers of them.
 
     connect_to   creates the connection of one thread, not opened yet
     """
@@ -147,7 +149,7 @@ class FetcherManager:
                     )
 
     def _find_leaders(self, wanted: Collection[OwnedPartition]) -> dict[OwnedPartition, Broker]:
-        """partition → leader; those without a leader are left out. Raises KafkaError."""
+        """partition → broker to fetch from; those without a leader are left out. KafkaError."""
         if not wanted:
             return {}
         client = self._brokers.client()
@@ -158,6 +160,11 @@ class FetcherManager:
             raise
         found = {}
         for partition in wanted:
+            if partition.replica != NO_REPLICA:
+                if partition.replica in metadata.brokers:
+                    found[partition] = metadata.brokers[partition.replica]
+                    continue
+                partition.fetch_from_leader()  # that follower is not alive
             try:
                 found[partition] = metadata.leader(partition.topic_partition)
             except ApiError as error:

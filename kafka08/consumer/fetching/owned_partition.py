@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from math import inf
+from typing import Final, NamedTuple, Protocol
 
 from kafka08.consumer.fetching.outage import Outage
-from kafka08.errors import KafkaError
+from kafka08.errors import (
+    KafkaError,
+    OffsetOutOfRange,
+    UnsupportedForMessageFormat,
+    UnsupportedVersion,
+)
+from kafka08.protocol.fetch import NO_REPLICA
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
+
+WITHHELD: Final = {
+    UnsupportedVersion.code: (
+        "the broker does not convert messages for the requests of this client",
+        "Set log.message.downconversion.enable=true",
+    ),
+    76: (
+        "the broker sends messages that are compressed with zstd only to later clients",
+        "Let producers compress with gzip, snappy or lz4",
+    ),
+}
+"""Error code of a later broker for a partition → what it means, and what to do. They do not pass by
+themselves. Source: kafka.server.KafkaApis.handleFetchRequest 2.8.2."""
 
 
 class Sink(Protocol):
@@ -40,6 +60,8 @@ class OwnedPartition:
     high_watermark   the first offset that consumers must not see yet, at the last fetch; NO_OFFSET
                      before it
     outage           why it cannot be fetched, and since when
+    replica          the follower that its leader has named as the nearest; NO_REPLICA: the leader
+    replica_until    when the leader is asked again (monotonic seconds); inf: it is the leader
 
     Offsets and flags change under the stream's lock; `fetch_bytes`, `frame_position` and
     `may_have_more` belong to the fetcher.
@@ -54,6 +76,8 @@ class OwnedPartition:
         "high_watermark",
         "may_have_more",
         "outage",
+        "replica",
+        "replica_until",
         "revoked",
         "sink",
         "thread_id",
@@ -81,6 +105,15 @@ class OwnedPartition:
         self.revoked = False
         self.high_watermark = NO_OFFSET
         self.outage = Outage()
+        self.fetch_from_leader()
+
+    def fetch_from_leader(self) -> None:
+        """No follower is near, or it has failed."""
+        self.fetch_from(NO_REPLICA, inf)
+
+    def fetch_from(self, replica: int, until: float) -> None:
+        self.replica = replica
+        self.replica_until = until
 
     def start_at(self, offset: int) -> None:
         """Take a position that auto.offset.reset chose. Messages fetched before are read first; the
@@ -116,3 +149,22 @@ class Chunk(NamedTuple):
     verified: bool = False
     error: KafkaError | None = None
     hold: bool = False
+
+
+def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
+    """The error for a reader with auto.offset.reset=none."""
+    error = OffsetOutOfRange(
+        f"{partition.topic_partition} has no offset {offset}, and auto.offset.reset is none. Seek "
+        "to an offset in the log"
+    )
+    return Chunk(partition, b"", offset, offset, error=error, hold=True)
+
+
+def withheld_chunk(partition: OwnedPartition, offset: int, code: int) -> Chunk:
+    """Raises in the reader why this broker does not send the messages at `offset`."""
+    cause, cure = WITHHELD[code]
+    error = UnsupportedForMessageFormat(
+        f"{partition.topic_partition}, offset {offset}: {cause} (error code {code}). {cure}, or "
+        "skip these messages with seek"
+    )
+    return Chunk(partition, b"", offset, offset, error=error, hold=True)

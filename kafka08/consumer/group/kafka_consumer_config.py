@@ -54,6 +54,11 @@ class KafkaConsumerConfig(SecureClientConfig):
     bootstrap_servers: str = key(doc="host:port,host:port of a few brokers of the cluster.")
     group_id: str = key("", doc="The consumer group, for subscribe and for commits.")
     client_id: str = key("", doc="Name in requests and broker logs, and start of the member id.")
+    client_rack: str = key(
+        "",
+        doc="Where this consumer is: it reads from a replica there, if the brokers (2.3 and later) "
+        "have broker.rack and replica.selector.class.",
+    )
     key_deserializer: str = key(BYTES, doc="Deserializer of keys.")
     value_deserializer: str = key(BYTES, doc="Deserializer of values.")
 

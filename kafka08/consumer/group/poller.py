@@ -25,7 +25,13 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
 from kafka08.consumer.fetching.brokers import BootstrapBrokers
 from kafka08.consumer.fetching.fetch_metrics import FetchMetrics
-from kafka08.consumer.fetching.fetch_settings import LARGEST, NO_RESET, SMALLEST, FetchSettings
+from kafka08.consumer.fetching.fetch_settings import (
+    LARGEST,
+    NO_RESET,
+    SMALLEST,
+    FetchSettings,
+    Nearest,
+)
 from kafka08.consumer.fetching.fetcher import response_bytes_max
 from kafka08.consumer.fetching.fetcher_manager import FetcherManager
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
@@ -531,6 +537,9 @@ def fetch_settings(config: KafkaConsumerConfig) -> FetchSettings:
         fetch_wait_max_ms=config.fetch_max_wait_ms,
         fetch_max_bytes=config.fetch_max_bytes,
         isolation=config.isolation,
+        nearest=Nearest(config.client_rack, config.metadata_max_age_ms)
+        if config.client_rack
+        else None,
         refresh_leader_backoff_ms=config.retry_backoff_ms,
     )
 

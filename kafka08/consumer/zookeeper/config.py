@@ -106,6 +106,10 @@ class ConsumerConfig(Config):
         return READ_UNCOMMITTED
 
     @property
+    def nearest(self) -> None:
+        """They have no racks either."""
+
+    @property
     def migration_note(self) -> dict[str, str]:
         """The keys that a migration of the group's offsets reads from the registration."""
         return {
