@@ -16,6 +16,7 @@ from kafka08.consumer import ConsumerConfig, ConsumerConnector
 from kafka08.errors import KafkaError
 from kafka08.listing import counted
 from kafka08.nearest import did_you_mean
+from kafka08.zk.reachability import check_not_refused
 
 if TYPE_CHECKING:
     from kafka08.consumer import KafkaStream
@@ -40,6 +41,7 @@ def consume_streams(
     temporary = "group.id" not in properties
     properties.setdefault("group.id", f"console-consumer-{random.randrange(10**9)}")
     config = ConsumerConfig(properties)
+    check_not_refused(config.zookeeper_connect)
     printer = Printer(output_descriptor(), printing, idle_limit_ms=config.consumer_timeout_ms)
     with printing.stopping.waiting():
         connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))

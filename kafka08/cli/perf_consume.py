@@ -34,6 +34,7 @@ from kafka08.cli.perf_figures import (
     show_line,
 )
 from kafka08.errors import ConsumerTimeout
+from kafka08.zk.reachability import check_not_refused
 
 if TYPE_CHECKING:
     from kafka08.consumer import KafkaStream
@@ -86,6 +87,7 @@ def consume(**options: Any) -> None:
     is_temporary = "group.id" not in properties
     properties.setdefault("group.id", f"perf-consumer-{random.randrange(100_000)}")
     config = ConsumerConfig(properties)
+    check_not_refused(config.zookeeper_connect)
     connector = ConsumerConnector(config)
     detailed = options["show_detailed_stats"]
     drain = Drain(options, config.fetch_message_max_bytes, timeout_ms=config.consumer_timeout_ms)

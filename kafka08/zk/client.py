@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
+from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError
 from kafka08.lifecycle import ProcessBound
 from kafka08.waiting import waiting_for
 from kafka08.zk import paths
@@ -42,6 +42,7 @@ from kafka08.zk.operations import (
     Watcher,
     Write,
 )
+from kafka08.zk.reachability import unreachable
 from kafka08.zk.resender import Resender
 from kafka08.zk.session import SessionEvent, SessionListener, SessionState, SessionTracker
 from kafka08.zk.zookeeper import Adapter, ConnectionState, Event, SessionSettings, ZooKeeper
@@ -131,10 +132,7 @@ class ZkClient(ProcessBound):
             raise Closed(f"{self} was closed before it was connected to {self.hosts}")
         if self._tracker.state is not SessionState.CONNECTED:
             self.close()
-            raise ZooKeeperUnreachable(
-                f"cannot connect to ZooKeeper at {self.hosts}{within} "
-                f"({self._zookeeper.why_unreachable()})"
-            )
+            raise unreachable(self.hosts, self._zookeeper.why_unreachable(), within)
         # All paths are below the chroot, so "/" is the chroot itself.
         if self.chroot and not self.exists("/"):
             if not self._make_chroot:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 
+from kafka08.errors import ZooKeeperUnreachable
 from kafka08.structs import split_host_port
+from kafka08.zk import paths
 
 PROBE_S = 1.0
 
@@ -13,6 +15,18 @@ def explain(hosts: str) -> str:
     """One clause for each of `h1:1,h2:2`: the outcome of a connection to it. Waits at most
     PROBE_S for each address."""
     return "; ".join(f"{address}: {_probe(address)}" for address in hosts.split(","))
+
+
+def unreachable(hosts: str, why: str, within: str = "") -> ZooKeeperUnreachable:
+    return ZooKeeperUnreachable(f"cannot connect to ZooKeeper at {hosts}{within} ({why})")
+
+
+def check_not_refused(connect: str) -> None:
+    """ZooKeeperUnreachable if `is_refused`: a client waits for a ZooKeeper that is being started, a
+    command does not."""
+    hosts, _ = paths.split_connect(connect)
+    if is_refused(hosts):
+        raise unreachable(hosts, explain(hosts))
 
 
 def is_refused(hosts: str) -> bool:

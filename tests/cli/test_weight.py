@@ -75,14 +75,15 @@ def test_imports_load_nothing_heavy(module: str) -> None:
 def test_no_module_of_a_client_package_imports_gevent() -> None:
     """No client package imports gevent, directly or through others: gevent turns the GIL of a
     free-threaded Python on again, and the plain install does not have it. The clients for asyncio
-    need greenlet alone, and are imported only by who asks for them."""
+    need greenlet alone; they and kazoo's handler for greenlets are imported only by who asks for
+    them."""
     program = (
         "import importlib, json, pkgutil, sys\n"
         "importers = []\n"
         f"for name in {CLIENT_PACKAGES}:\n"
         "    package = importlib.import_module('kafka08.' + name)\n"
         "    for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
-        "        if found.name.endswith(('.async_consumer', '.async_producer')):\n"
+        "        if found.name.rpartition('.')[2].startswith(('async_', 'green_')):\n"
         "            continue\n"
         "        importlib.import_module(found.name)\n"
         "        if not importers and {'gevent', 'greenlet'} & set(sys.modules):\n"

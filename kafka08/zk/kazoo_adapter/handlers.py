@@ -7,7 +7,9 @@ system call: 57 instead of 105 us of CPU a request in threads, 47 instead of 137
 from __future__ import annotations
 
 import select
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -22,6 +24,14 @@ class ThreadHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo 
         timeout: float | None = None,
     ) -> tuple[list[Any], list[Any], list[Any]]:
         return ready(select.poll(), readers, writers, timeout)
+
+
+def cut_off(connected: Any) -> None:
+    """End what a thread or greenlet waits for at this socket. None, or one that is not connected:
+    nothing."""
+    if connected is not None:
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)
 
 
 def ready(

@@ -21,7 +21,7 @@ from kazoo.retry import KazooRetry
 
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
-from kafka08.zk.kazoo_adapter.handlers import ThreadHandler
+from kafka08.zk.kazoo_adapter.handlers import ThreadHandler, cut_off
 from kafka08.zk.kazoo_adapter.last_heard import LastHeard
 from kafka08.zk.kazoo_adapter.patience import limit_patience
 from kafka08.zk.operations import (
@@ -167,14 +167,18 @@ class Refused:
         return self._outcome
 
 
-class _InterruptibleClient(KazooClient):  # type: ignore[misc]  # kazoo is untyped
-    """Lets an interrupt pass that comes while a request is queued.
+CUT_OFF_S: Final = 2.0
+CUT_OFF_TRIES: Final = 40
+"""How long a connection is cut off that another address follows."""
 
-    kazoo 2.10 and 2.11 have a bare `except` there, which takes any error for a closed connection: a
-    KeyboardInterrupt or a greenlet's Timeout would be lost, and the request reported as refused.
-    """
+
+class _InterruptibleClient(KazooClient):  # type: ignore[misc]  # kazoo is untyped
+    """Lets an interrupt, and the end, pass at once."""
 
     def _call(self, request: Any, result: Any) -> bool | None:
+        """kazoo 2.10 and 2.11 have a bare `except` here, which takes any error for a closed
+        connection: a KeyboardInterrupt or a greenlet's Timeout that comes while the request is
+        queued would be lost, and the request reported as refused."""
         refusal = _REFUSALS.get(self._state)
         if refusal is not None:
             result.set_exception(refusal())
@@ -188,6 +192,17 @@ class _InterruptibleClient(KazooClient):  # type: ignore[misc]  # kazoo is untyp
         if closed:
             result.set_exception(ConnectionClosedError("Connection has been closed"))
         return None
+
+    def _safe_close(self) -> None:
+        """kazoo would wait for the response to a connection that has no session yet, for seconds if
+        the server is slow or silent: it is cut off."""
+        connection = self._connection
+        for _ in range(CUT_OFF_TRIES):
+            if self._state != KeeperState.CONNECTING or connection.connection_stopped.is_set():
+                break
+            cut_off(connection._socket)
+            connection.connection_stopped.wait(CUT_OFF_S / CUT_OFF_TRIES)
+        super()._safe_close()
 
 
 _REFUSALS: Final = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,9 +25,9 @@ class Waker:
         raise self._error
 
 
-def session_whose_waker(socket: Any) -> KazooSession:
+def session_whose_waker(waker: Any) -> KazooSession:
     session = on_threads(SessionSettings("127.0.0.1:1", "", 1000))
-    session._kazoo._connection = SimpleNamespace(_write_sock=socket)
+    session._kazoo._connection = SimpleNamespace(_write_sock=waker)
     session._kazoo._state = "CONNECTED"
     return session
 
@@ -39,9 +41,22 @@ def test_an_interrupt_passes(interrupt: type[BaseException]) -> None:
         session.send(Get("/a"))
 
 
-@pytest.mark.parametrize("socket", [Waker(OSError("closed")), None], ids=["closed", "none"])
-def test_a_closed_connection_refuses(socket: Any) -> None:
+@pytest.mark.parametrize("waker", [Waker(OSError("closed")), None], ids=["closed", "none"])
+def test_a_closed_connection_refuses(waker: Any) -> None:
     """A request on a closed connection fails at once, because nothing would ever complete it."""
-    pending = session_whose_waker(socket).send(Get("/a"))
+    pending = session_whose_waker(waker).send(Get("/a"))
     assert pending.ready()
     assert isinstance(pending.outcome(), SessionLost)
+
+
+def test_a_silent_server_does_not_hold_the_end() -> None:
+    """A session that has not begun ends at once: kazoo would wait for the response to it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        session = on_threads(SessionSettings(f"127.0.0.1:{server.getsockname()[1]}", "", 60_000))
+        session.start()
+        accepted, _ = server.accept()
+        with accepted:
+            assert accepted.recv(1)  # it asks for a session now
+            began = time.monotonic()
+            session.close()
+            assert time.monotonic() - began < 5
