@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,10 +29,33 @@ def test_a_planted_defect_is_found(one: Planted) -> None:
     pytest.fail("no run finds it")
 
 
+def takes_its_arguments(replaced: object, by: object) -> None:
+    """TypeError unless the second, if both are functions, can be called as the first."""
+    if inspect.isfunction(replaced) and inspect.isfunction(by):
+        named, taken = inspect.signature(replaced).parameters.values(), inspect.signature(by)
+        taken.bind(
+            *(one for one in named if one.kind is one.POSITIONAL_OR_KEYWORD),
+            **{
+                one.name: one
+                for one in named
+                if one.kind is one.KEYWORD_ONLY
+                and (one.default is one.empty or one.name in taken.parameters)
+            },
+        )
+
+
 @pytest.mark.parametrize("one", PLANTED, ids=lambda one: one.name)
 def test_a_patch_has_something_to_change(one: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code that a patch replaces still exists, and some of the first plans can show the
-    defect."""
+    """The code that a patch replaces still exists and is called as the patch expects, and some of
+    the first plans can show the defect."""
+    replace = monkeypatch.setattr
+
+    def replace_by_what_fits(target: Any, name: Any, *value: Any, **options: Any) -> None:
+        if value:
+            takes_its_arguments(inspect.getattr_static(target, name), value[0])
+        replace(target, name, *value, **options)
+
+    replace(monkeypatch, "setattr", replace_by_what_fits)
     one.plant(monkeypatch)
     assert any(one.short_plan(seed) is not None for seed in range(MORE_SEEDS))
 

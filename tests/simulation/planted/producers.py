@@ -15,6 +15,7 @@ from kafka08.producer.batch import RecordBatch
 from kafka08.producer.future import BatchFuture
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.old.event_handler import EventHandler, Failures
+from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.sender import Sender
 from kafka08.simulation import writers
 from kafka08.simulation.plan import Fault
@@ -156,7 +157,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=lambda plan: plan.new_producers > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    def reserve(self: RecordAccumulator, wanted: int, _: float) -> bool:
+    def reserve(self: RecordAccumulator, _: PartitionQueue, wanted: int, __: float) -> bool:
         self._free -= wanted
         return False
 
