@@ -147,9 +147,11 @@ class RecordFormat(Format):
         compress: Compress,
         *,
         like: Batch | None = None,
+        checksum: Checksum | None = None,
     ) -> bytes:
         """A batch of `messages`, with their offsets. `like`: a batch whose place it takes, of which
-        it keeps offsets, producer and timestamp type; then there may be no messages."""
+        it keeps offsets, producer and timestamp type; then there may be no messages. `checksum`
+        computes what this format's own does, faster."""
 
     @abstractmethod
     def number(

@@ -199,6 +199,7 @@ class V2(RecordFormat):
         compress: Compress,
         *,
         like: Batch | None = None,
+        checksum: Checksum | None = None,
     ) -> bytes:
         kept = list(messages)
         if like is None and not kept:
@@ -228,7 +229,7 @@ class V2(RecordFormat):
             (
                 _OFFSETS.pack(base_offset, size, epoch),
                 b"\2",
-                _CRC.pack(crc32c(checked)),
+                _CRC.pack((checksum or crc32c)(checked)),
                 checked,
             )
         )

@@ -179,7 +179,8 @@ def _without(batch: Batch, stays: list[Message]) -> Buffer:
     """The batch with these of its records alone."""
     form = format_of(batch.magic)
     assert isinstance(form, RecordFormat)
-    return form.build(stays, batch.codec if stays else 0, compress, like=batch)
+    checksum = getattr(kernel, form.crc)
+    return form.build(stays, batch.codec if stays else 0, compress, like=batch, checksum=checksum)
 
 
 def _records(part: memoryview, batch: Batch) -> list[Message]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka08 import kernel
 from kafka08.format import Batch, Message
 from kafka08.format.v2 import V2
 from kafka08.kernel.types import CREATE_TIME, Messages
@@ -80,5 +81,6 @@ def _batch(records: Messages, head: Batch, now_ms: int) -> PreparedSet:
         for offset, (key, value) in enumerate(records, head.base_offset)
     ]
     last_offset = head.base_offset + len(messages) - 1
-    data = V2().build(messages, 0, compress, like=head._replace(last_offset=last_offset))
+    head = head._replace(last_offset=last_offset)
+    data = V2().build(messages, 0, compress, like=head, checksum=kernel.crc32c)
     return PreparedSet(data, head.base_offset, last_offset, len(messages), 0, now_ms, last_offset)

@@ -208,10 +208,10 @@ class _Leader:
         codec = batch.codec if self._target_codec is None else self._target_codec
         result: memoryview | bytearray = data
         if codec != batch.codec:
-            rebuilt = self._format.build(
-                _messages(data, self._unpack_again), codec, compress, like=batch
+            again = _messages(data, self._unpack_again)
+            result = bytearray(
+                self._format.build(again, codec, compress, like=batch, checksum=self._checksum)
             )
-            result = bytearray(rebuilt)
         (batch,) = batches(result)
         by_broker = self._rules.log_append_time
         self._format.number(
@@ -283,7 +283,7 @@ class _Leader:
             self._next_offset += 1
         if not messages:
             raise ValueError("compressed message without messages")
-        built = bytearray(self._format.build(messages, codec, compress))
+        built = bytearray(self._format.build(messages, codec, compress, checksum=self._checksum))
         (batch,) = batches(built)
         by_broker = self._rules.log_append_time
         max_ms = self._now_ms if by_broker else batch.max_timestamp_ms

@@ -57,6 +57,7 @@ class Toy(RecordFormat):
         compress: Compress,
         *,
         like: Batch | None = None,
+        checksum: Checksum | None = None,
     ) -> bytes:
         kept = list(messages)
         values = [bytes(message.value or b"") for message in kept]
