@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from kafka08 import kernel
 from kafka08.broker.appends.append_queue import AppendQueue, OwnAppend
 from kafka08.broker.appends.inline_appends import InlineAppends
 from kafka08.broker.purgatory.delayed_produce import (
@@ -36,10 +37,10 @@ from kafka08.errors import (
     Refusal,
     StorageError,
 )
-from kafka08.kernel.types import MAX_MAGIC, Messages
+from kafka08.kernel.types import RECORDS_MAGIC, Messages
 from kafka08.log.slices import AppendInfo
 from kafka08.log_limit import caused_by
-from kafka08.protocol.message_set import encode
+from kafka08.protocol.message_set import encode, pack
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding_batches
@@ -206,12 +207,15 @@ class Appender:
         return AppendResult(base_offset, base_offset + len(records))
 
     def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
-        """The records as a set in the topic's format, or in that before record batches: the append
-        makes one batch of it."""
+        """The records as a set in the topic's format."""
         config = self._replica_manager.log_manager.config_of(topic_partition.topic)
-        magic = min(config.magic, MAX_MAGIC)
-        timestamps = [self._runtime.time_ms()] * len(records) if magic else None
-        return bytearray(encode(records, codec, magic=magic, timestamps=timestamps))
+        now_ms, count = self._runtime.time_ms(), len(records)
+        if config.magic == RECORDS_MAGIC:
+            keys, values = map(list, zip(*records, strict=True))
+            batch = kernel.build_from_lists(keys, values, 0, count, RECORDS_MAGIC, now_ms)
+            return pack(batch, codec, count - 1, RECORDS_MAGIC) if codec else batch
+        timestamps = [now_ms] * count if config.magic else None
+        return bytearray(encode(records, codec, magic=config.magic, timestamps=timestamps))
 
     def _await_internal(
         self,
