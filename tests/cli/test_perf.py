@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -139,7 +140,9 @@ def test_only_its_own_group_is_deleted(
     file = tmp_path / "consumer.properties"
     file.write_text("group.id=of-the-file\n")
     words = [str(file) if word == "FILE" else word for word in options]
-    done = CliRunner().invoke(consume, ["--topic", "t", "--zookeeper", "z:2181", *words])
+    with socket.create_server(("127.0.0.1", 0)) as server:  # the command looks for one first
+        zookeeper = f"127.0.0.1:{server.getsockname()[1]}"
+        done = CliRunner().invoke(consume, ["--topic", "t", "--zookeeper", zookeeper, *words])
     assert done.exit_code == 0, done.output
     [connector] = made
     assert connector.config.group_id.startswith(read)
