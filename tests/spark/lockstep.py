@@ -28,6 +28,8 @@ READ_BYTES: Final = 512
 """The text to find must be in the first LINE_BYTES - PIPE_BYTES - READ_BYTES bytes of a line."""
 assert LINE_BYTES - PIPE_BYTES - READ_BYTES > 1000
 DEADLINE_S: Final = 300.0
+"""Between two lines."""
+STACKS_S: Final = 5.0
 
 
 class LockstepDriver:
@@ -52,26 +54,29 @@ class LockstepDriver:
             os.mkfifo(pipe)
         self._log = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(self._log, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", DRIVER, bootstrap, topic, str(directory), *options],
-            cwd=ROOT,
-            env=dict(environ),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._output = directory / "standard-output"
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", DRIVER, bootstrap, topic, str(directory), *options],
+                cwd=ROOT,
+                env=dict(environ),
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
 
     def run(self, kill_at: Sequence[str] = (), lines_max: int = sys.maxsize) -> bool:
         """Until the job has ended, or until lines that match `kill_at` (regular expressions) have
         come one after the other, or `lines_max` lines; then Java and Python die at once, by
-        SIGKILL. Returns whether it was killed. Fails after DEADLINE_S, when the job failed, and
-        when it ended before `kill_at`."""
+        SIGKILL. Returns whether it was killed. Fails DEADLINE_S after the last line, when the job
+        failed, and when it ended before `kill_at`."""
         waited = list(kill_at)
         deadline = time.monotonic() + DEADLINE_S
         line = ""
         try:
             while self._process.poll() is None:
-                assert time.monotonic() < deadline, f"it hangs after {self.steps[-5:]}"
+                if time.monotonic() > deadline:
+                    raise AssertionError(f"it hangs after {self.steps[-5:]}: {self._stacks()}")
                 line += self._read()
                 if waited and re.search(waited[0], line):
                     waited.pop(0)
@@ -81,6 +86,8 @@ class LockstepDriver:
                 if len(self.steps) + bool(line.strip()) > lines_max:
                     return True
                 *whole, line = line.split("\n")
+                if whole:
+                    deadline = time.monotonic() + DEADLINE_S
                 self.steps += filter(None, map(str.strip, whole))
             assert self._process.returncode == 0, self.steps[-5:]
             assert not waited, f"never logged: {waited}"
@@ -96,6 +103,14 @@ class LockstepDriver:
         if not data:
             time.sleep(0.01)  # nobody has it open, yet or any more
         return data.decode(errors="replace")
+
+    def _stacks(self) -> str:
+        """Where the threads of Java and of the driver's Python are."""
+        os.killpg(self._process.pid, signal.SIGQUIT)
+        found, end = "", time.monotonic() + STACKS_S
+        while time.monotonic() < end:
+            found += self._read()
+        return found + self._output.read_text()
 
     def _kill(self) -> None:
         if self._process.returncode is None:

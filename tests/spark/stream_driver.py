@@ -9,6 +9,8 @@ pipe DIRECTORY/log, in lines that are longer than the pipe takes: see lockstep.p
 
 from __future__ import annotations
 
+import faulthandler
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -37,6 +39,7 @@ logger.executor.level = info
 
 
 def main() -> None:
+    faulthandler.register(signal.SIGQUIT)
     bootstrap, topic, name, *points = sys.argv[1:]
     directory = Path(name)
     own = Path(tempfile.mkdtemp(dir=directory))
