@@ -41,7 +41,8 @@ def consume_streams(
     temporary = "group.id" not in properties
     properties.setdefault("group.id", f"console-consumer-{random.randrange(10**9)}")
     config = ConsumerConfig(properties)
-    check_not_refused(config.zookeeper_connect)
+    with printing.stopping.waiting():
+        check_not_refused(config.zookeeper_connect)
     printer = Printer(output_descriptor(), printing, idle_limit_ms=config.consumer_timeout_ms)
     with printing.stopping.waiting():
         connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any, Final
 
 import gevent.monkey
 import gevent.select
 from kazoo.handlers.gevent import SequentialGeventHandler
 
-from kafka08.zk.kazoo_adapter.handlers import ready
+from kafka08.zk.kazoo_adapter.handlers import Ready, ready
 
 TURN_S: Final = 0.002
 """A session with many responses lets other greenlets run after so long."""
@@ -21,17 +20,11 @@ _poll_at_once: Final[Any] = gevent.monkey.get_original("select", "poll")
 class GreenHandler(SequentialGeventHandler):  # type: ignore[misc]  # kazoo is untyped
     _waited_at = 0.0
 
-    def select(
-        self,
-        readers: Sequence[Any],
-        writers: Sequence[Any],
-        _: Sequence[Any],
-        timeout: float | None = None,
-    ) -> tuple[list[Any], list[Any], list[Any]]:
+    def select(self, *asked: Any) -> Ready:
         if time.monotonic() - self._waited_at < TURN_S:
-            found = ready(_poll_at_once(), readers, writers, 0)
+            found = ready(_poll_at_once(), asked[0], asked[1], (), timeout=0)
             if any(found):
                 return found
-        found = ready(gevent.select.poll(), readers, writers, timeout)
+        found = ready(gevent.select.poll(), *asked)
         self._waited_at = time.monotonic()
         return found

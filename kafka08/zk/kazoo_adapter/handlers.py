@@ -1,7 +1,7 @@
 """How kazoo waits in threads: which sockets are ready, which it asks four times for each request.
 
 kazoo's own handlers make, register and close an epoll object for each question. poll(2) needs one
-system call: 57 instead of 105 us of CPU a request in threads, 47 instead of 137 in greenlets.
+system call: 57 instead of 105 us of CPU a request in threads, 50 instead of 137 in greenlets.
 """
 
 from __future__ import annotations
@@ -10,20 +10,16 @@ import select
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
+Ready: TypeAlias = tuple[list[Any], list[Any], list[Any]]
+
 
 class ThreadHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is untyped
-    def select(
-        self,
-        readers: Sequence[Any],
-        writers: Sequence[Any],
-        _: Sequence[Any],
-        timeout: float | None = None,
-    ) -> tuple[list[Any], list[Any], list[Any]]:
-        return ready(select.poll(), readers, writers, timeout)
+    def select(self, *asked: Any) -> Ready:
+        return ready(select.poll(), *asked)
 
 
 def cut_off(connected: Any) -> None:
@@ -35,8 +31,12 @@ def cut_off(connected: Any) -> None:
 
 
 def ready(
-    poll: Any, readers: Sequence[Any], writers: Sequence[Any], timeout: float | None
-) -> tuple[list[Any], list[Any], list[Any]]:
+    poll: Any,
+    readers: Sequence[Any],
+    writers: Sequence[Any],
+    _: Sequence[Any],
+    timeout: float | None = None,
+) -> Ready:
     """Those sockets that are ready, or have failed, as `select.select` returns them: within
     `timeout` seconds, or at any time. `poll` is new; a socket is in one of the lists.
 

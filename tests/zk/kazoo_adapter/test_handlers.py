@@ -32,7 +32,7 @@ def test_none_in_time(timeout: float) -> None:
     left, right = socket.socketpair()
     with left, right:
         began = time.monotonic()
-        assert ready(select.poll(), [left], [], timeout) == ([], [], [])
+        assert ready(select.poll(), [left], [], [], timeout) == ([], [], [])
         assert max(timeout, 0) <= time.monotonic() - began < 5
 
 
