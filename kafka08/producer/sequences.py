@@ -10,11 +10,15 @@ then they are sent again one by one, as they were. The broker refuses the first 
 In a transaction only the coordinator gives epochs: what ends without being stored fails it, nothing
 more of it is sent, and the abort gets the next identity (`restart`).
 
+A broker that knows nothing of a producer takes its first batch whatever the sequence (from 2.5 on).
+So the first one goes alone: behind one that the leader has refused, because it led not yet, the
+second would be stored in its place.
+
 A topic of an older message format has no place for the numbers (UnsupportedForMessageFormat). Where
 they are wanted and not required, its partition goes on without: one request at a time, in order.
 
 Source: org.apache.kafka.clients.producer.internals.TransactionManager 2.8.2, which begins the next
-epoch without waiting.
+epoch without waiting, and sends five batches to a broker that does not know it.
 """
 
 from __future__ import annotations
@@ -57,8 +61,8 @@ class Sequences:
     unacked       the batches that have a sequence and no result yet, in their order
     """
 
-    __slots__ = ("_is_broken", "_is_refused", "_is_required", "_is_unsure", "_next", "identity",
-                 "unacked")  # fmt: skip
+    __slots__ = ("_is_broken", "_is_refused", "_is_required", "_is_unsure", "_known_as", "_next",
+                 "identity", "unacked")  # fmt: skip
 
     def __init__(self, *, is_required: bool = True) -> None:
         self._is_required = is_required
@@ -67,6 +71,8 @@ class Sequences:
         self.identity: Identity | None = None
         self.unacked: deque[RecordBatch] = deque()
         self._next = 0
+        self._known_as: int | None = None
+        """The producer id with which the partition has stored a batch."""
         self._is_broken = False
         """A batch has ended: those behind it need the next epoch."""
         self._is_unsure = False
@@ -86,7 +92,10 @@ class Sequences:
             self._begin_epoch()
         if batch.sent_as is not None:
             return batch is self.unacked[0] and not (self._is_broken and in_flight)
-        return not self._is_broken and len(self.unacked) < UNACKNOWLEDGED_MAX
+        if not self.unacked:
+            return not self._is_broken
+        is_known = self.identity is not None and self.identity.producer_id == self._known_as
+        return is_known and not self._is_broken and len(self.unacked) < UNACKNOWLEDGED_MAX
 
     def give(self, batch: RecordBatch, identity: Identity) -> None:
         """Number a batch that is sent for the first time; `identity`: the newest one."""
@@ -122,6 +131,7 @@ class Sequences:
                 return True
             return False  # the broker lacks what it had
         if isinstance(error, UnknownProducerId):
+            self._known_as = None
             if batch is not self.unacked[0]:
                 return True
             if batch.attempts:
@@ -135,7 +145,9 @@ class Sequences:
         if batch.sent_as is None or batch not in self.unacked:
             return
         self.unacked.remove(batch)
-        if error is not None:
+        if error is None:
+            self._known_as = batch.sent_as[0]
+        else:
             self._is_unsure = self._is_unsure or may_be_stored(error)
             self._is_broken = True
 

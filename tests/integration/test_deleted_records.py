@@ -69,10 +69,11 @@ def test_deleted_records_do_not_come_back(cluster: EmbeddedCluster) -> None:
         cluster.await_ready()
         until(lambda: (4, 10) == bounds(cluster, tp), "the log start after the kill")
         for _ in range(3):
+            cluster.wait.isr(tp.topic)
             leader = cluster.leader_of(tp.topic)
             cluster.kill(leader)
             cluster.wait.leader(tp.topic, other_than=leader.id)
             until(lambda: 4 == bounds(cluster, tp)[0], "the log start of the next leader")
             leader.start()
-            cluster.wait.isr(tp.topic)
+        cluster.wait.isr(tp.topic)
         assert 10 == producer.send(ProducerRecord(tp.topic, b"10")).result(30).offset

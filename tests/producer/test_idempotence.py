@@ -75,8 +75,10 @@ def batch() -> RecordBatch:
 
 
 def given(count: int) -> tuple[Sequences, list[RecordBatch]]:
-    """So many batches in flight."""
-    sequences, some = Sequences(), [batch() for _ in range(count)]
+    """So many batches in flight to a broker that has stored one of ours."""
+    sequences, first, some = Sequences(), batch(), [batch() for _ in range(count)]
+    sequences.give(first, ME)
+    sequences.end(first, None)
     for in_flight, one in enumerate(some):
         assert sequences.may_send(one, in_flight)
         sequences.give(one, ME)
@@ -86,10 +88,29 @@ def given(count: int) -> tuple[Sequences, list[RecordBatch]]:
 def test_a_batch_keeps_its_sequence() -> None:
     """Each record has a number; five batches at most are on their way."""
     sequences, some = given(5)
-    assert [one.sent_as for one in some] == [(7, 0, 2 * n) for n in range(5)]
+    assert [one.sent_as for one in some] == [(7, 0, 2 + 2 * n) for n in range(5)]
     assert not sequences.may_send(batch(), 5)
     sequences.end(some[0], None)
     assert sequences.may_send(batch(), 4)
+
+
+def test_the_first_batch_goes_alone() -> None:
+    """Until the partition has stored it, also under a new id, and after it forgot the producer."""
+    sequences, first = Sequences(), batch()
+    sequences.give(first, ME)
+    assert not sequences.may_send(batch(), 1)
+    assert sequences.passes(first, NotLeaderForPartition()) is None
+    sequences.put_back(first, deque())
+    assert sequences.may_send(first, 0)
+    sequences.end(first, None)
+    for _ in range(2):
+        assert sequences.may_send(second := batch(), 0)
+        sequences.give(second, ME)
+    sequences.passes(second, UnknownProducerId())
+    assert not sequences.may_send(batch(), 2)
+    sequences.restart()
+    sequences.give(batch(), Identity(8, 0))
+    assert not sequences.may_send(batch(), 1)
 
 
 def test_numbers_wrap_around() -> None:
@@ -146,7 +167,7 @@ def test_what_may_be_stored_keeps_its_sequence(error: KafkaError) -> None:
     sequences.end(first, error)
     assert sequences.may_send(second, 0)
     assert not sequences.may_send(second, 1)
-    assert second.sent_as == (7, 0, 2)
+    assert second.sent_as == (7, 0, 4)
     sequences.end(second, None)
     assert sequences.passes(third, OutOfOrderSequence()) is True
     assert sequences.may_send(third, 0)

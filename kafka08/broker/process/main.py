@@ -33,7 +33,7 @@ IMPORTED_BY_A_START = (
     "kafka08.broker.process.server",
     "kafka08.exposition",
     "kafka08.printable",
-    "kafka08.zk.kazoo_adapter",
+    "kafka08.zk.kazoo_adapter.green_handler",
 )
 """The modules that functions of a broker's start import, with all that these import."""
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
