@@ -104,7 +104,8 @@ def test_the_first_batch_goes_alone() -> None:
     assert sequences.may_send(first, 0)
     sequences.end(first, None)
     for _ in range(2):
-        assert sequences.may_send(second := batch(), 0)
+        second = batch()
+        assert sequences.may_send(second, 0)
         sequences.give(second, ME)
     sequences.passes(second, UnknownProducerId())
     assert not sequences.may_send(batch(), 2)
