@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import median_low
 
@@ -16,7 +16,8 @@ def resident_bytes() -> int:
 
 def lasting_growth(sizes: Sequence[int]) -> int:
     """The growth from the first size to the last, if each step were as large as the median (of two,
-    the smaller one): what an allocator takes now and then, as for a program that has run thousands
-    of tests before, is no leak."""
-    steps = [after - before for before, after in pairwise(sizes)]
+    the smaller one), and what is given back later had never been taken: an allocator takes much now
+    and then, and a thread while it runs."""
+    kept = list(accumulate(reversed(sizes), min))[::-1]
+    steps = [after - before for before, after in pairwise(kept)]
     return median_low(steps) * len(steps)
