@@ -7,9 +7,11 @@ through here (tests/test_layout.py), and what is not printable is escaped.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -38,7 +40,17 @@ def show(text: str = "") -> None:
 
 def say(text: str) -> None:
     """The same on stderr, for what is not the result."""
+    global _said_at
+    _said_at = time.monotonic()
     click.echo(coloured(printable_lines(text)), err=True, color=wanted_colour())
+
+
+_said_at = -math.inf
+
+
+def last_said() -> float:
+    """When `say` was called last, in monotonic seconds; minus infinity before."""
+    return _said_at
 
 
 def show_heading(text: str) -> None:

@@ -21,6 +21,7 @@ from kafka08.cli.options import (
     interval_option,
 )
 from kafka08.cli.signals import StopRequest, handles_stop_signals
+from kafka08.cli.spinner import show_no_waits
 from kafka08.structs import host_port
 
 if TYPE_CHECKING:
@@ -137,4 +138,5 @@ def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:
 def serve(exporter: Exporter, host: str, port: int) -> None:
     """Serve from now on, in other threads. ConfigError if it cannot bind the address."""
     address = serve_http(exporter.app, host, port, "--listen")
+    show_no_waits()  # what it does not know is in the metrics
     say(f"Serving metrics at {address}/metrics")

@@ -68,6 +68,8 @@ ENDING: Final = frozenset(
     )
 )
 """Commands that somebody waits for, so that they say what they wait for, in a pipe too."""
+LASTING: Final = ("broker", "start")
+"""Not this one of them: it has its own log, and the threads of a broker are greenlets."""
 COMPLETE_VARIABLE: Final = "_KAFKA08_COMPLETE"
 """Set by a shell that asks for completions."""
 
@@ -91,8 +93,13 @@ class LazyCommands(Commands):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        from kafka08.cli.spinner import show_no_waits, show_waits
+
         name, command, rest = super().resolve_command(ctx, args)
         settle_stop_signals(ctx, command, rest)
+        if not ctx.resilient_parsing:
+            show_waits(plainly=name in ENDING and (name, *rest[:1]) != LASTING)
+            ctx.call_on_close(show_no_waits)
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -126,9 +133,7 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def root(context: click.Context, /, **_: Any) -> None:
     """Apache Kafka of the ZooKeeper age, 0.8 to 0.10: brokers, clients and tools."""
     from kafka08.cli.echo import wanted_colour
-    from kafka08.cli.spinner import show_waits
     from kafka08.cli.stderr_logging import set_up_stderr_logging
 
     context.color = wanted_colour()
     set_up_stderr_logging()
-    show_waits(plainly=context.invoked_subcommand in ENDING)

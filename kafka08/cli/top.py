@@ -25,8 +25,8 @@ from kafka08.cli.options import (
     interval_option,
     json_option,
 )
+from kafka08.cli.spinner import show_no_waits
 from kafka08.lifecycle import Closeable
-from kafka08.waiting import announce_with
 
 if TYPE_CHECKING:
     from kafka08.cli.top_screen import LogRow
@@ -136,7 +136,7 @@ def live(watch: Watch, interval: float, connect: str, log_dirs: Sequence[str]) -
     screen = Screen()
     looks = PeriodicReader(watch, interval, log_dirs)
     looks.read_now()
-    announce_with(None)  # a spinner would write into the screen, which says what failed
+    show_no_waits()  # a spinner would write into the screen, which says what failed
     summary = watch.summary()
     with (
         suppress(KeyboardInterrupt),

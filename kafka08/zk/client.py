@@ -58,9 +58,10 @@ started, which gives each session its whole timeout again."""
 
 REFUSED_S = 0.2
 """The time for a first try, before an impatient client asks whether all servers refuse it."""
-HASTY_CONNECT_MS = 5000
+HASTY_CONNECT_MS = 4500
 """How long an impatient client waits for its session: kazoo gives each server two seconds, so two
-that are off may come first."""
+that are off may come first. With HASTY_S it is less than ten seconds, after which whoever waits for
+a command gives up."""
 HASTY_S = 4.0
 """How long an impatient client waits for a reply, which takes milliseconds."""
 DELETE_ROUNDS = 5

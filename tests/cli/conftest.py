@@ -22,7 +22,6 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.observe.trees import read_commits
 from kafka08.stop_signals import stop_signals
 from kafka08.structs import TopicPartition
-from kafka08.waiting import announce_with
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.waiting import until
@@ -116,7 +115,6 @@ class Commands:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         logging.getLogger().handlers[:] = loggers
-        announce_with(None)  # waits were shown on that stderr
         assert isinstance(ended.value.code, int)
         return Done(ended.value.code, out.getvalue(), err.getvalue().decode())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import socket
 import threading
 import time
@@ -103,3 +104,38 @@ def test_in_a_pipe_silence_is_broken_by_lines() -> None:
         with waits.wait_for("h:2"):
             time.sleep(0.06)
     assert all(line.startswith("Waiting for h:") for line in pipe.getvalue().splitlines())
+
+
+def test_a_command_that_computes_says_that_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without any wait, but not while it writes lines of its own, and not before the end of a
+    command that answers at once."""
+    pipe, now, said_at = Terminal(), 0.0, -math.inf
+    monkeypatch.setattr("kafka08.cli.spinner.last_said", lambda: said_at)
+    waits = PlainWaits(pipe, silence_s=1.5, working_s=2.0, monotonic=lambda: now)
+
+    def shown(at_s: float) -> list[str]:
+        nonlocal now
+        now = at_s
+        waits._turn()
+        return pipe.getvalue().splitlines()
+
+    assert [] == shown(1.9)
+    assert ["Working (2 s)"] == shown(2.1)
+    said_at = 3.0
+    assert 1 == len(shown(4.9))
+    with waits.wait_for("h:1"):
+        assert "Working (5 s)" == shown(5.1)[-1]
+        assert "Waiting for h:1 (7 s)" == shown(6.7)[-1]
+    waits.end()
+
+
+def test_lines_end_with_the_command() -> None:
+    """Or where it begins to serve: then the thread ends, too."""
+    pipe = Terminal()
+    waits = PlainWaits(pipe, silence_s=0.01, working_s=0.01)
+    waits.start()
+    assert pipe.written.wait(60)
+    waits.end()
+    assert waits._thread is not None
+    waits._thread.join(60)
+    assert not waits._thread.is_alive()
