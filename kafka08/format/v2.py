@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafka08.format.batch import Batch, Checksum, Compress, Header, Message, RecordFormat
 from kafka08.format.types import (
     CODEC_MASK,
     CREATE_TIME,
+    ENTRY_HEADER_BYTES,
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
     RECORDS_MAGIC,
@@ -57,22 +58,6 @@ _SIZE: Final = Struct(">i")
 _PRODUCER: Final = Struct(">qhi")
 _TIMES: Final = Struct(">h4x8xq")
 """Attributes and maximum timestamp, from the attributes on."""
-
-
-class _Head(NamedTuple):
-    base_offset: int
-    size: int
-    leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_delta: int
-    first_ms: int
-    max_ms: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
 
 
 def _table() -> list[int]:
@@ -136,25 +121,28 @@ class V2(RecordFormat):
         return crc32c(data, value)
 
     def batch(self, view: memoryview, position: int) -> Batch:
-        head = _Head(*_HEAD.unpack_from(view, position))
+        (
+            base_offset, size, leader_epoch, magic, crc, attributes, last_delta, first_ms, max_ms,
+            producer_id, producer_epoch, base_sequence, record_count,
+        ) = _HEAD.unpack_from(view, position)  # fmt: skip
         return Batch(
-            head.magic,
+            magic,
             position,
-            head.size + 12,
-            head.base_offset,
-            _wrapped(head.base_offset + head.last_delta),
-            head.attributes & CODEC_MASK,
-            LOG_APPEND_TIME if head.attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME,
-            head.max_ms,
-            head.crc,
-            head.record_count,
-            head.first_ms,
-            head.leader_epoch,
-            head.producer_id,
-            head.producer_epoch,
-            head.base_sequence,
-            bool(head.attributes & TRANSACTIONAL_BIT),
-            bool(head.attributes & CONTROL_BIT),
+            size + ENTRY_HEADER_BYTES,
+            base_offset,
+            _wrapped(base_offset + last_delta),
+            attributes & CODEC_MASK,
+            LOG_APPEND_TIME if attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME,
+            max_ms,
+            crc,
+            record_count,
+            first_ms,
+            leader_epoch,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            attributes & TRANSACTIONAL_BIT != 0,
+            attributes & CONTROL_BIT != 0,
         )
 
     def records(self, view: memoryview, batch: Batch, decompress: Decompress) -> Iterator[Message]:
@@ -369,13 +357,20 @@ def stamp(
     sequence: int,
     *,
     is_transactional: bool = False,
+    is_control: bool = False,
     checksum: Checksum = crc32c,
 ) -> None:
     """Write into a batch who sent it, and as which of its records."""
     _PRODUCER.pack_into(batch, 43, producer_id, epoch, sequence)
-    batch[V2.codec_position] &= ~TRANSACTIONAL_BIT
-    batch[V2.codec_position] |= TRANSACTIONAL_BIT if is_transactional else 0
+    bits = batch[V2.codec_position] & ~(TRANSACTIONAL_BIT | CONTROL_BIT)
+    bits |= TRANSACTIONAL_BIT if is_transactional else 0
+    batch[V2.codec_position] = bits | (CONTROL_BIT if is_control else 0)
     _sign(batch, checksum)
+
+
+def place(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
+    """Write into a batch where its leader appends it."""
+    _OFFSETS.pack_into(batch, 0, base_offset, len(batch) - ENTRY_HEADER_BYTES, leader_epoch)
 
 
 def _sign(batch: bytearray, checksum: Checksum) -> None:

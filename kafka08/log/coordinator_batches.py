@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import Final
 
 from kafka08 import kernel
-from kafka08.format import Batch, Message
-from kafka08.format.v2 import V2
-from kafka08.kernel.types import CREATE_TIME, Messages
+from kafka08.format.v2 import place, stamp
+from kafka08.kernel.types import RECORDS_MAGIC, Messages
 from kafka08.log.producer_entries import encode_marker
 from kafka08.log.producers import TransactionEnd
 from kafka08.protocol.message_set import PreparedSet
-from kafka08.protocol.record_batches import compress
 
 NO_SEQUENCE: Final = -1
 FIRST_SEQUENCE: Final = 0
@@ -28,14 +26,10 @@ def marker_batch(
     end: TransactionEnd, base_offset: int, leader_epoch: int, now_ms: int
 ) -> PreparedSet:
     """The marker that ends a transaction."""
-    record = encode_marker(end.commits, end.coordinator_epoch)
-    return _batch(
-        [record],
-        _head(end.producer_id, end.producer_epoch, base_offset, leader_epoch)._replace(
-            base_sequence=NO_SEQUENCE, is_control=True
-        ),
-        now_ms,
-    )
+    key, value = encode_marker(end.commits, end.coordinator_epoch)
+    batch = kernel.build_from_lists([key], [value], 0, 1, RECORDS_MAGIC, now_ms)
+    producer = end.producer_id, end.producer_epoch
+    return _placed(batch, 1, *producer, base_offset, leader_epoch, now_ms, is_control=True)
 
 
 def transactional_batch(
@@ -47,40 +41,32 @@ def transactional_batch(
     now_ms: int,
 ) -> PreparedSet:
     """Records that count once the producer's transaction is committed."""
-    return _batch(records, _head(producer_id, producer_epoch, base_offset, leader_epoch), now_ms)
+    keys, values = map(list, zip(*records, strict=True))
+    count = len(records)
+    batch = kernel.build_from_lists(keys, values, 0, count, RECORDS_MAGIC, now_ms)
+    return _placed(batch, count, producer_id, producer_epoch, base_offset, leader_epoch, now_ms)
 
 
-def _head(producer_id: int, producer_epoch: int, base_offset: int, leader_epoch: int) -> Batch:
-    return Batch(
-        V2.magic,
-        position=0,
-        size=0,
-        base_offset=base_offset,
-        last_offset=base_offset,
-        codec=0,
-        timestamp_type=CREATE_TIME,
-        max_timestamp_ms=0,
-        crc=0,
-        leader_epoch=leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=FIRST_SEQUENCE,
+def _placed(
+    batch: bytearray,
+    count: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    *,
+    is_control: bool = False,
+) -> PreparedSet:
+    stamp(
+        batch,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE if is_control else FIRST_SEQUENCE,
         is_transactional=True,
+        is_control=is_control,
+        checksum=kernel.crc32c,
     )
-
-
-def _batch(records: Messages, head: Batch, now_ms: int) -> PreparedSet:
-    messages = [
-        Message(
-            offset,
-            None if key is None else memoryview(key),
-            None if value is None else memoryview(value),
-            now_ms,
-            CREATE_TIME,
-        )
-        for offset, (key, value) in enumerate(records, head.base_offset)
-    ]
-    last_offset = head.base_offset + len(messages) - 1
-    head = head._replace(last_offset=last_offset)
-    data = V2().build(messages, 0, compress, like=head, checksum=kernel.crc32c)
-    return PreparedSet(data, head.base_offset, last_offset, len(messages), 0, now_ms, last_offset)
+    place(batch, base_offset, leader_epoch)
+    last_offset = base_offset + count - 1
+    return PreparedSet(batch, base_offset, last_offset, count, 0, now_ms, last_offset)

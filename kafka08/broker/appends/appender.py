@@ -186,11 +186,15 @@ class Appender:
             self._await_internal(topic_partition, result, -1, timeout_ms, done)
 
         try:
-            queue = self._queue_of(self._replica_manager.partition(topic_partition))
-        except ApiError as error:
+            partition = self._replica_manager.partition(topic_partition)
+            if partition.is_queued or partition.owes_flushes:
+                self._queue_of(partition).submit_own(append_own, written)
+                return
+            info = partition.append_own(append_own)
+        except Exception as error:  # noqa: BLE001 - those who wait for the append get it
             done(self.refused_result(topic_partition, error, 0))
         else:
-            queue.submit_own(append_own, written)
+            written(info, None)
 
     def _append_records(
         self, partition: Partition, records: Messages, required_acks: int

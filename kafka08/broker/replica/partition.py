@@ -16,7 +16,7 @@ controller may elect any of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.replica.replica_state import UNKNOWN_LOG_END, FollowerReplica, LeaderState
@@ -276,6 +276,19 @@ class Partition(LeaderState):
         epoch = self.leader_epoch
         info = log.append(message_set, max_unpacked_bytes=max_unpacked_bytes, leader_epoch=epoch)
         self.count_in(info.count, len(message_set))
+        self.maybe_raise_high_watermark()
+        return info
+
+    @property
+    def owes_flushes(self) -> bool:
+        """Whether its appends may make an fsync by flush.messages due."""
+        return self.log is not None and self.log.config.flush_messages < LONG_MAX
+
+    def append_own(self, append_own: Callable[[Log, int], AppendInfo]) -> AppendInfo:
+        """Append what the broker itself makes, as `append` with acks -1; the caller handles
+        flush.messages."""
+        info = append_own(self.check_append(-1), self.leader_epoch)
+        self.count_in(info.count, info.size)
         self.maybe_raise_high_watermark()
         return info
 

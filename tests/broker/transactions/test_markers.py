@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
+from kafka08.broker.appends.inline_appends import NATIVE_MIN_BYTES
 from kafka08.broker.process.broker_families import of_replicas, of_transactions
 from kafka08.exposition import text_of
 from kafka08.log.coordinator_batches import transactional_batch
 from kafka08.log.producer_entries import producer_entries
 from kafka08.log.producers import Marker
 from kafka08.metrics import Pauses
+from kafka08.protocol import compression
 from kafka08.protocol.add_partitions_to_txn import TxnTopic
 from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.message_set import encode
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.write_txn_markers import TxnMarker, WriteTxnMarkersRequest
 from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
@@ -111,6 +115,37 @@ def test_two_entries_of_one_producer_are_one_in_the_response(coordinator: Coordi
     )
     assert 1 == len(response.markers)
     assert [True, False] == [one.commits for one in markers(coordinator, number=1)]
+
+
+def test_a_marker_waits_for_its_fsync(tmp_path: Path) -> None:
+    """With flush.messages=1 it is acknowledged after that, which a native job does."""
+    coordinator = Coordinator(tmp_path, native_inline=False)
+    coordinator.lead("s", config={"flush.messages": "1"})
+    log = coordinator.replica_manager.partition(TopicPartition("s", 0)).leader_log()
+    request = WriteTxnMarkersRequest([marker(TxnTopic("s", [0]))])
+    coordinator.client.send(encode_request(request, 1, "test"))
+    assert (1, 0) == (log.log_end_offset, log.recovery_point)
+    assert coordinator.client.parked
+    coordinator.runtime.run_native_jobs()
+    assert (1, 1) == (len(coordinator.client.frames()), log.recovery_point)
+
+
+def test_a_marker_comes_behind_what_is_queued(tmp_path: Path) -> None:
+    """While a native job numbers a large compressed set, it waits in the partition's queue."""
+    coordinator = Coordinator(tmp_path, native_inline=False)
+    large = encode([(None, random.Random(1).randbytes(NATIVE_MIN_BYTES))], compression.GZIP)
+    coordinator.appender.append(
+        {TopicPartition("d", 0): bytearray(large)},
+        required_acks=1,
+        timeout_ms=1000,
+        done=lambda _: None,
+    )
+    request = WriteTxnMarkersRequest([marker(TxnTopic("d", [0]))])
+    coordinator.client.send(encode_request(request, 1, "test"))
+    assert not markers(coordinator)
+    coordinator.runtime.run_native_jobs()
+    assert [1] == [one.offset for one in markers(coordinator)]
+    assert 1 == len(coordinator.client.frames())
 
 
 def test_a_marker_that_the_replicas_do_not_have_in_time(coordinator: Coordinator) -> None:
