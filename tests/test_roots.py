@@ -172,7 +172,7 @@ NO_DISK = {
     "broker/controller/controller.py Controller._give_up": "ZooKeeper and other brokers",
     "broker/controller/broker_channel.py BrokerChannel._exchange": "another broker",
     "broker/controller/state_changes.py StateChanges._initialize": "ZooKeeper",
-    "broker/replication/follower_truncation.py FollowerTruncation._unconfirmed": "reads ZooKeeper",
+    "broker/replication/follower_truncation.py FollowerTruncation._confirm": "reads ZooKeeper",
     "broker/transactions/marker_sender.py MarkerSender._search": "reads ZooKeeper",
     "network/server.py SocketServer._on_acceptable": "a socket",
     "runtime/threads.py ThreadRuntime.spawn.run": "a client's thread",

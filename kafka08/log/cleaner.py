@@ -40,9 +40,9 @@ logger = logging.getLogger("kafka.log.LogCleaner")
 class LogCleaner:
     """Cleans the logs of `manager` whose cleanup.policy is compact.
 
-    committed     partition → the offset below which it will never be truncated: its high watermark.
-                  Messages above it are ignored: a truncation may remove the one that superseded
-                  another
+    committed     partition → the offset below which it will never be truncated: its high watermark
+                  on disk. Messages above it are ignored: a truncation may remove the one that
+                  superseded another, and followers compare what lies above it with their copies
     native        runs the jobs that read, map and copy, without blocking the event loop
     throttle      shared by all cleanings; None: no limit
 

@@ -34,7 +34,7 @@ class CleanerWorkers:
         self.cleaner = LogCleaner(
             replica_manager.log_manager,
             config.cleaner_config(),
-            committed=replica_manager.committed,
+            committed=replica_manager.committed_on_disk,
             clock=runtime,
             throttle=Throttle(config.log_cleaner_io_max_bytes_per_second, runtime),
             native=runtime.run_native,

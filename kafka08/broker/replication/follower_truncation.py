@@ -9,6 +9,12 @@ on, and the log is truncated where the leader has other messages. If the leader 
 the HW (OffsetOutOfRange), the log is truncated, or restarted at the leader's start; or the broker
 halts rather than lose messages.
 
+Below the leader's HW a difference may also come from a cleaner, and a replica in sync must keep
+what it has there: its leader may die next. So a replica that ZooKeeper names in sync is compared
+from the leader's HW on, above which nothing is cleaned (LogCleaner), unless the same offset has
+another message. Any other is truncated: where the leader lacks offsets, the messages of a follower
+may never have been committed.
+
 All of that only for a leader that ZooKeeper still names, in the epoch that this broker has heard
 of. A LeaderAndIsr request may be late: meanwhile another leader may have been elected whose ISR
 this replica has joined, because a fetch request names no epoch. What it truncates then may be
@@ -25,7 +31,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka08.broker.replication.epoch_search import EpochSearch
-from kafka08.broker.replication.log_comparison import DivergenceSearch, same_entries
+from kafka08.broker.replication.log_comparison import Difference, DivergenceSearch, same_entries
 from kafka08.broker.replication.partition_fetch_state import PartitionFetchState
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import (
@@ -90,17 +96,19 @@ class FollowerTruncation:
         """
         cuts: dict[TopicPartition, int] = {}
         problems: dict[TopicPartition, KafkaError] = {}
+        committed: dict[TopicPartition, int] = {}
         for tp, followed in wanted.items():
             if tp in responses and followed.is_followed:
                 try:
-                    self._compare(tp, followed, responses, cuts)
+                    self._compare(tp, followed, responses, cuts, committed)
                 except (CorruptLog, FileRefused) as error:
                     problems[tp] = error.with_traceback(None)
         if cuts:
-            problems |= self._cut(cuts, wanted)
+            problems |= self._cut(cuts, wanted, committed)
             for tp, offset in cuts.items():
-                if wanted[tp].log.log_end_offset < offset:
-                    responses.pop(tp, None)  # a wrapper around it was dropped
+                # The comparison goes on elsewhere, or a wrapper around the offset was dropped.
+                if wanted[tp].unsettled is not None or wanted[tp].log.log_end_offset < offset:
+                    responses.pop(tp, None)
         for tp in problems:
             responses.pop(tp, None)
         return problems
@@ -137,7 +145,8 @@ class FollowerTruncation:
             except (NotLeaderForPartition, ZooKeeperError) as unconfirmed:
                 refused[tp] = unconfirmed
                 del cuts[tp]
-        return refused, self._cut(cuts, asking) if cuts else {}
+        # By epochs nothing is truncated that the leader has, so its HW is no limit.
+        return refused, self._cut(cuts, asking, committed={}) if cuts else {}
 
     def _settle_by(
         self, search: EpochSearch, followed: PartitionFetchState, cuts: dict[TopicPartition, int]
@@ -156,7 +165,7 @@ class FollowerTruncation:
         decide. NotLeaderForPartition or ZooKeeperError if the leader is not confirmed. Switches."""
         # Read before the leader is confirmed: nothing may switch between that and the truncation.
         allowed = self._may_lose_messages(tp.topic)
-        if self._is_confirmed(followed) and not allowed:
+        if self._confirmed(followed) and not allowed:
             self._halt(tp, followed.log.log_end_offset, end)
         self.has_lowered = True
 
@@ -178,9 +187,11 @@ class FollowerTruncation:
         followed: PartitionFetchState,
         responses: dict[TopicPartition, FetchPartitionResponse],
         cuts: dict[TopicPartition, int],
+        committed: dict[TopicPartition, int],
     ) -> None:
         """Reduce the response to what must be appended, remove it if the comparison must continue,
-        or note where to truncate."""
+        or note where to truncate: if cleaners may have made the difference, with the offset below
+        which everything is committed."""
         data = responses[tp]
         # An error says nothing about messages; the fetcher's `_take` handles it.
         if data.error_code:
@@ -190,9 +201,13 @@ class FollowerTruncation:
         if start is None or start >= end:
             followed.settle()
             return
-        same, differ = same_entries(followed.log, start, data.message_set)
+        same, difference = same_entries(followed.log, start, data.message_set)
+        differ = difference is not Difference.NONE
         equal_end = same.last_offset + 1 if same.count else start
+        if difference is not Difference.CERTAIN:
+            committed[tp] = data.high_watermark
         if followed.search is not None:
+            committed[tp] = min(data.high_watermark, followed.search.leader_end)
             self._continue_search(tp, followed, equal_end, differ, cuts)
             # Neither: the set is the beginning of one message, for which `_take` raises the fetch
             # size.
@@ -239,15 +254,24 @@ class FollowerTruncation:
         self,
         cuts: Mapping[TopicPartition, int],
         wanted: Mapping[TopicPartition, PartitionFetchState],
+        committed: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, KafkaError]:
-        """Truncate logs; returns why some are not. Switches."""
-        problems = self._unconfirmed([wanted[tp] for tp in cuts])
-        # `_unconfirmed` switches: a partition may have another leader by now.
-        confirmed = {
-            tp: offset
-            for tp, offset in cuts.items()
-            if tp not in problems and wanted[tp].is_followed
-        }
+        """Truncate logs, or go on comparing those in sync at the offsets in `committed`; returns
+        why neither can be done. Switches."""
+        states, problems = self._confirm([wanted[tp] for tp in cuts])
+        confirmed: dict[TopicPartition, int] = {}
+        for tp, state in states.items():
+            followed = wanted[tp]
+            kept_end = min(committed.get(tp, 0), followed.log.log_end_offset)
+            # `_confirm` switches: a partition may have another leader by now.
+            if not followed.is_followed:
+                continue
+            # What differs below was cleaned, here or there: see the header.
+            if cuts[tp] < kept_end and self._is_in_sync(state):
+                followed.compare_from(kept_end)
+                followed.ask_for(self._config.replica_fetch_max_bytes)
+            else:
+                confirmed[tp] = cuts[tp]
         if confirmed:
             problems |= self._log_manager.truncate_to(confirmed)
         for tp in confirmed:
@@ -255,36 +279,41 @@ class FollowerTruncation:
                 _clamp(wanted[tp])
         return problems
 
-    def _unconfirmed(self, followed: list[PartitionFetchState]) -> dict[TopicPartition, KafkaError]:
-        """The partitions whose leader ZooKeeper does not confirm, with the reason. Switches."""
+    def _is_in_sync(self, state: LeaderAndIsr) -> bool:
+        return self._config.broker_id in state.isr
+
+    def _confirm(
+        self, followed: list[PartitionFetchState]
+    ) -> tuple[dict[TopicPartition, LeaderAndIsr], dict[TopicPartition, KafkaError]]:
+        """(the states of the partitions whose leader ZooKeeper confirms, why it does not confirm
+        the others). Switches."""
         try:
             # The server that answers may be behind: without this it could confirm a leader of the
             # past.
             self._store.catch_up()
-            states = self._store.leader_and_isr([one.topic_partition for one in followed])
+            found = self._store.leader_and_isr([one.topic_partition for one in followed])
         except KafkaError as error:
-            return {one.topic_partition: error for one in followed}
+            return {}, {one.topic_partition: error for one in followed}
+        states: dict[TopicPartition, LeaderAndIsr] = {}
         problems: dict[TopicPartition, KafkaError] = {}
         for one in followed:
-            problem = self._doubt(one, states.get(one.topic_partition))
-            if problem is not None:
-                problems[one.topic_partition] = problem
-        return problems
+            tp, epoch = one.topic_partition, one.partition.leader_epoch
+            state = found.get(tp)
+            if state is not None and (state.leader, state.leader_epoch) == (self._leader.id, epoch):
+                states[tp] = state
+            else:
+                problems[tp] = self._not_leader(state, epoch)
+        return states, problems
 
-    def _doubt(
-        self, followed: PartitionFetchState, state: LeaderAndIsr | None
-    ) -> NotLeaderForPartition | None:
-        """The error if `state` is not that of the leader that is followed."""
-        epoch, leader = followed.partition.leader_epoch, self._leader.id
-        if state is not None and (state.leader, state.leader_epoch) == (leader, epoch):
-            return None
+    def _not_leader(self, state: LeaderAndIsr | None, epoch: int) -> NotLeaderForPartition:
+        """The error if `state` is not that of the leader that is followed in this epoch."""
         if state is None:
             found = "no leader"
         else:
             found = f"leader {state.leader} in leader epoch {state.leader_epoch}"
         return NotLeaderForPartition(
-            f"ZooKeeper has {found}, this broker has heard of leader {leader} in leader epoch "
-            f"{epoch}; it truncates nothing until the controller tells it of the other"
+            f"ZooKeeper has {found}, this broker has heard of leader {self._leader.id} in leader "
+            f"epoch {epoch}; it truncates nothing until the controller tells it of the other"
         )
 
     # Out of range
@@ -320,7 +349,7 @@ class FollowerTruncation:
         end, me = followed.position, self._config.broker_id
         # Read before the leader is confirmed: nothing may switch between that and the truncation.
         allowed = self._may_lose_messages(tp.topic)
-        if not self._is_confirmed(followed):
+        if not self._confirmed(followed):
             return
         if not allowed:
             self._halt(tp, end, leader_end)
@@ -350,7 +379,11 @@ class FollowerTruncation:
     ) -> None:
         """The leader has deleted the messages after our log end: restart at its log start."""
         end = followed.position
-        if not self._is_confirmed(followed):
+        if (state := self._confirmed(followed)) is None:
+            return
+        if leader_start < followed.log.log_end_offset and self._is_in_sync(state):
+            # Only our HW is below: in sync we must keep what the leader has, see the header.
+            followed.compare_from(leader_start)
             return
         self._log_manager.truncate_fully_and_start_at(tp, leader_start)
         _clamp(followed)
@@ -364,11 +397,13 @@ class FollowerTruncation:
             leader_start,
         )
 
-    def _is_confirmed(self, followed: PartitionFetchState) -> bool:
-        """Whether the partition is still followed; raises why its leader is not confirmed."""
-        for problem in self._unconfirmed([followed]).values():
+    def _confirmed(self, followed: PartitionFetchState) -> LeaderAndIsr | None:
+        """The state that names its leader; None if the partition is not followed any more. Raises
+        why the leader is not confirmed. Switches."""
+        states, problems = self._confirm([followed])
+        for problem in problems.values():
             raise problem
-        return followed.is_followed
+        return states[followed.topic_partition] if followed.is_followed else None
 
     def _may_lose_messages(self, topic: str) -> bool:
         """unclean.leader.election.enable of the topic, read from ZooKeeper now. Switches."""

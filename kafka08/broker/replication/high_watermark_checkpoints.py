@@ -5,11 +5,13 @@ Source: kafka.server.ReplicaManager 0.8.2.2, highWatermarkCheckpoints.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from kafka08.broker.replica.partition import Partition
+from kafka08.log import Log
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.files import in_each
 from kafka08.log.manager import LogManager
@@ -18,11 +20,13 @@ from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.yielding import yielding
 from kafka08.structs import TopicPartition
 
+logger = logging.getLogger(__name__)
+
 
 class HighWatermarkCheckpoints:
     """The checkpoint files of one broker.
 
-    loaded  the HWs that the last run of the broker has left, without those of deleted partitions
+    stored  the HWs that a start after a crash finds, without those of deleted partitions
     """
 
     def __init__(self, runtime: BrokerRuntime, log_manager: LogManager) -> None:
@@ -34,7 +38,7 @@ class HighWatermarkCheckpoints:
             for directory in log_manager.directories
         }
         self._lock = runtime.rlock()
-        self.loaded: dict[TopicPartition, int] = {}
+        self.stored: dict[TopicPartition, int] = {}
 
     def load(self) -> None:
         """Read the files, creating missing ones. One that is damaged has no entries: 0.8.2.2 and
@@ -43,7 +47,15 @@ class HighWatermarkCheckpoints:
         without = "each replica compares its whole log with its leader's"
         for file in self._files.values():
             file.create()
-            self.loaded.update(file.read_or_reset(without, in_turns))
+            self.stored.update(file.read_or_reset(without, in_turns))
+
+    def high_watermark(self, log: Log) -> int:
+        """The HW of a log that was just opened; 0 if the last run has left none."""
+        if log.log_end_offset and log.topic_partition not in self.stored:
+            logger.warning(
+                "No checkpointed highwatermark is found for partition %s", log.topic_partition
+            )
+        return self.stored.get(log.topic_partition, 0)
 
     def write(self, partitions: Iterable[Partition]) -> None:
         """Write the HW of every partition that has a log. Switches: the fsync may wait for other
@@ -56,7 +68,8 @@ class HighWatermarkCheckpoints:
                     by_directory[partition.log.log_directory][partition.topic_partition] = (
                         partition.high_watermark
                     )
-            in_each(
-                by_directory,
-                lambda one: self._runtime.run_native(self._files[one].write, by_directory[one]),
-            )
+            in_each(by_directory, lambda one: self._write(one, by_directory[one]))
+
+    def _write(self, directory: Path, offsets: dict[TopicPartition, int]) -> None:
+        self._runtime.run_native(self._files[directory].write, offsets)
+        self.stored.update(offsets)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
@@ -15,6 +17,17 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 1000
 """The offsets of the first window of a DivergenceSearch."""
+_HEAD: Final = struct.Struct(">q8xBB")
+"""offset, magic and attributes of an entry."""
+_CODEC_BITS: Final = 7
+
+
+class Difference(Enum):
+    """How a follower's log goes on behind the entries that it has in common with its leader's."""
+
+    NONE = "it does not differ"
+    CERTAIN = "at the same offset the leader has another message, or none because its log ends"
+    UNCERTAIN = "one lacks an offset, or a set that cleaners write again is another one"
 
 
 class DivergenceSearch:
@@ -25,15 +38,16 @@ class DivergenceSearch:
     log end. So windows of offsets are compared, each twice as long as the one above it, until one
     is the same in both logs, or begins at `lowest`.
 
+    leader_end     the leader's log end when the search began
     differs_from   from this offset on the logs differ, as far as is known
     lowest         the higher of both log starts: nothing below can be compared
     start, end     the present window, half-open; empty once everything is compared
     """
 
-    __slots__ = ("differs_from", "end", "lowest", "start")
+    __slots__ = ("differs_from", "end", "leader_end", "lowest", "start")
 
     def __init__(self, leader_end: int, lowest: int) -> None:
-        self.differs_from = self.end = leader_end
+        self.leader_end = self.differs_from = self.end = leader_end
         self.lowest = min(lowest, leader_end)
         self.start = max(self.lowest, leader_end - WINDOW)
 
@@ -55,18 +69,34 @@ class DivergenceSearch:
             self.start = max(self.lowest, self.end - length)
 
 
-def same_entries(log: Log, offset: int, message_set: Buffer) -> tuple[kernel.SetSummary, bool]:
-    """(the complete entries from `offset` on that the log and a fetched set have in common, whether
-    the log has something else behind them). An empty set differs: the leader's log ends there.
-    CorruptLog if the common entries are damaged."""
+def same_entries(
+    log: Log, offset: int, message_set: Buffer
+) -> tuple[kernel.SetSummary, Difference]:
+    """(the complete entries from `offset` on that the log and a fetched set have in common, what
+    the log has behind them). An empty set differs: the leader's log ends there. CorruptLog if the
+    common entries are damaged."""
     # A log that starts above `offset` counts as different: there is nothing to compare.
     begins_later = offset < log.log_start_offset
     own = b"" if begins_later else log.read(offset, len(message_set)).bytes()
-    equal = _common_length(own, memoryview(message_set))
+    fetched = memoryview(message_set)
+    equal = _common_length(own, fetched)
     try:
-        return kernel.validate(own[:equal], NO_LIMIT), not own or equal < len(own)
+        same = kernel.validate(own[:equal], NO_LIMIT)
     except ValueError as error:
         raise CorruptLog(f"{log.name} from offset {offset} on: {error}") from error
+    if own and equal == len(own):
+        return same, Difference.NONE
+    heads = [_plain_offset(data[same.size :]) for data in (memoryview(own), fetched)]
+    is_certain = not fetched or (None not in heads and heads[0] == heads[1])
+    return same, Difference.CERTAIN if is_certain else Difference.UNCERTAIN
+
+
+def _plain_offset(entries: memoryview) -> int | None:
+    """The offset of the first entry, if it is one message: neither compressed nor a batch."""
+    if len(entries) < _HEAD.size:
+        return None
+    offset, magic, attributes = _HEAD.unpack_from(entries)
+    return offset if magic < 2 and not attributes & _CODEC_BITS else None
 
 
 def _common_length(one: bytes, other: memoryview) -> int:

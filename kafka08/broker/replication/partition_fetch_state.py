@@ -65,6 +65,10 @@ class PartitionFetchState(FollowerState):
         if entries:
             self.epochs = EpochSearch(entries, self.log.log_end_offset)
 
+    def compare_from(self, offset: int) -> None:
+        """Go on with the comparison there: what lies below is known to be the leader's."""
+        self.search, self.unsettled = None, offset
+
     def settle(self) -> None:
         """The log is a beginning of the leader's."""
         self.search = self.unsettled = self.epochs = None

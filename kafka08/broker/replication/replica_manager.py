@@ -190,6 +190,11 @@ class ReplicaManager:
         partition = self._partitions.get(topic_partition)
         return 0 if partition is None else partition.high_watermark
 
+    def committed_on_disk(self, topic_partition: TopicPartition) -> int:
+        """As `committed`, and not above the HW that it will have after a crash."""
+        stored = self._checkpoints.stored.get(topic_partition, 0)
+        return min(stored, self.committed(topic_partition))
+
     @property
     def isr_changes(self) -> tuple[int, int]:
         """The numbers of ISR shrinks and expansions that this broker has begun."""
@@ -381,11 +386,7 @@ class ReplicaManager:
                 # 0.8: it halts. A client that names a topic must not end a broker.
                 refused[topic_partition] = error
                 continue
-            if created.log_end_offset and topic_partition not in self._checkpoints.loaded:
-                logger.warning(
-                    "No checkpointed highwatermark is found for partition %s", topic_partition
-                )
-            partition.attach_log(created, self._checkpoints.loaded.get(topic_partition, 0))
+            partition.attach_log(created, self._checkpoints.high_watermark(created))
             of_topic = self.by_topic_name.setdefault(topic_partition.topic.encode(), {})
             of_topic[topic_partition.partition] = partition
         return refused
@@ -550,7 +551,7 @@ class ReplicaManager:
         while this broker was down)."""
         partition = self._partitions.pop(topic_partition, None)
         led = partition is not None and partition.is_leader
-        self._checkpoints.loaded.pop(topic_partition, None)
+        self._checkpoints.stored.pop(topic_partition, None)
         if partition is not None:
             self.former_traffic = self.former_traffic.plus(traffic_of([partition]))
             self._deleted_until = next(NUMBERS)

@@ -64,7 +64,7 @@ class Replicas:
         self.log_manager = log_manager
         self.high_watermark = high_watermark
 
-    def committed(self, _: TopicPartition) -> int:
+    def committed_on_disk(self, _: TopicPartition) -> int:
         return 0 if self.high_watermark is None else self.high_watermark
 
 

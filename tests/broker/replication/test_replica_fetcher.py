@@ -630,7 +630,7 @@ class TestOutOfRange:
         if killed:  # what is left is the HW in the checkpoint, within the log
             files = HighWatermarkCheckpoints(pair.follower.runtime, pair.follower.log_manager)
             files.load()
-            pair.copy.set_high_watermark(files.loaded[TP])
+            pair.copy.set_high_watermark(files.stored[TP])
         pair.fetcher.add(pair.copies)
         for _ in range(12):
             pair.fetcher.round()

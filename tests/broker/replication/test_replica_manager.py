@@ -155,6 +155,28 @@ def test_high_watermarks_are_written_in_a_thread(
     assert "t 0 0" in (tmp_path / CHECKPOINT).read_text()
 
 
+def test_what_is_committed_on_disk_is_the_high_watermark_after_a_crash(tmp_path: Path) -> None:
+    """The cleaner stays below it: followers compare what lies above with their own messages. It
+    falls with the HW at once."""
+    world = World(tmp_path)
+    manager = world.replica_manager
+    assert 0 == manager.committed_on_disk(TP)
+    obey(world, state(0, isr=(1, 2)))
+    append(world, 5)
+    manager.record_follower_fetches([manager.partition(TP)], [4], 2)
+    assert (4, 0) == (manager.committed(TP), manager.committed_on_disk(TP))
+    manager.checkpoint_high_watermarks()
+    manager.record_follower_fetches([manager.partition(TP)], [5], 2)
+    assert (5, 4) == (manager.committed(TP), manager.committed_on_disk(TP))
+    world.log_manager.shutdown()
+
+    again = World(tmp_path)
+    obey(again, state(1, isr=(1, 2)))
+    assert 4 == again.replica_manager.committed_on_disk(TP)
+    again.partition("t").set_high_watermark(3)
+    assert 3 == again.replica_manager.committed_on_disk(TP)
+
+
 def test_a_partition_of_others_is_left_out_of_the_response(tmp_path: Path) -> None:
     """A partition that does not have this broker as a replica is left out of the response, and gets
     no log."""
