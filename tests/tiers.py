@@ -165,6 +165,7 @@ TIERS: Final = (
             "tests/interop/test_deleted_directories_on_jvm.py",
             "tests/interop/test_down_conversion.py",
             "tests/interop/test_foreign_clients.py",
+            "tests/interop/test_foreign_systems.py",
             "tests/interop/test_group_assignors_on_jvm.py",
             "tests/interop/test_group_histories_on_jvm.py",
             "tests/interop/test_group_members_on_jvm.py",

@@ -10,6 +10,9 @@ The programs are in `programs/`. Each takes a verb, some brokers, a topic, and
                                 goes; leaves after COUNT messages, with 0 after SIGTERM. Writes
                                 `assigned <partitions>`, `message <partition> <offset> <key> <value>
                                 <timestamp>` and, at the end, `left`
+    transact FIRST COUNT        under the topic's name as transactional id aborts a transaction of
+                                that many messages, commits another one, and writes `aborted COUNT`
+                                and `committed COUNT`
     admin GROUP                 creates the topic, lists topics and groups, describes GROUP, deletes
                                 the topic; writes a line after each
 
@@ -17,9 +20,7 @@ They use their clients' defaults but for what `ForeignClient.settings` gives to 
 comes from Maven Central, PyPI (the extra `dev`), npm and the Go module proxy, once per checkout.
 Where it cannot be had a test is skipped, or fails when CI=true.
 
-    python -m tests.interop.foreign_clients 0.10.2 [CLIENT]...
-
-tries the clients on a broker of that level and writes what happened; docs/clients.md comes from it.
+client_matrix.py tries them all at each level.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -40,7 +40,6 @@ from typing import IO, Final, NamedTuple
 
 import pytest
 
-from kafka08.embedded import EmbeddedCluster
 from kafka08.lifecycle import Closeable
 from tests.interop.jvm import (
     CACHE,
@@ -52,6 +51,7 @@ from tests.interop.jvm import (
     compiled,
     guard,
 )
+from tests.interop.kraft_broker import POM_4_4
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = HERE / "programs"
@@ -92,6 +92,8 @@ class ForeignClient:
     of_verb     (level, verb) → the same, of one verb
     codecs      that it has without further libraries
     has_admin   whether there is a verb admin
+    idempotent  with which `produce` is idempotent; None: it cannot be, nor transact
+    committed   with which `consume` reads what is committed
     """
 
     name: str
@@ -100,6 +102,8 @@ class ForeignClient:
     of_verb: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     codecs: Sequence[str] = CODECS
     has_admin: bool = True
+    idempotent: Sequence[str] | None = ()
+    committed: Sequence[str] = ()
     environment: Callable[[], Mapping[str, str]] = field(default=dict)
 
     def line(self, level: str, verb: str, *words: str) -> list[str]:
@@ -204,7 +208,8 @@ def _content(file: IO[str]) -> str:
 
 def _java(pom: Path) -> Command:
     def line(verb: str) -> list[str]:
-        source = PROGRAMS / ("JavaAdmin.java" if verb == "admin" else "JavaClient.java")
+        names = {"admin": "JavaAdmin.java", "transact": "JavaTransact.java"}
+        source = PROGRAMS / names.get(verb, "JavaClient.java")
         classes = compiled(source, pom)
         return command(source.stem, flags=TOOL_FLAGS, classes=classes, pom=pom)
 
@@ -240,8 +245,8 @@ def node_modules() -> Mapping[str, str]:
     return {"NODE_PATH": str(place / "node_modules")}
 
 
-def _franz_go(_: str) -> list[str]:
-    return [str(go_program("franz_go"))]
+def _go(name: str) -> Command:
+    return lambda _: [str(go_program(name))]
 
 
 def go_program(name: str) -> Path:
@@ -268,6 +273,12 @@ def _checked(line: Sequence[str], directory: Path) -> None:
         raise Missing(f"{' '.join(line)}: {(done.stderr or done.stdout)[-800:].strip()}")
 
 
+JAVA_IDEMPOTENT: Final = ("enable.idempotence=true",)
+"""Its keys, which librdkafka has as well."""
+JAVA_COMMITTED: Final = ("isolation.level=read_committed",)
+PYTHON_IDEMPOTENT: Final = ("enable_idempotence=True",)
+PYTHON_COMMITTED: Final = ('isolation_level="read_committed"',)
+
 CONFLUENT = ForeignClient(
     "confluent-kafka",
     _python("confluent_client"),
@@ -278,73 +289,74 @@ CONFLUENT = ForeignClient(
     },
     # The default, 45 s, is above group.max.session.timeout.ms of 0.9.0.
     {("0.9.0", "consume"): ("session.timeout.ms=30000",)},
+    idempotent=JAVA_IDEMPOTENT,
+    committed=JAVA_COMMITTED,
 )
 KAFKA_PYTHON = ForeignClient(
     "kafka-python",
     _python("kafka_python_client"),
     {"0.11.0": (), "0.10.2": (), "0.9.0": ("api_version=(0,9)",)},
+    idempotent=PYTHON_IDEMPOTENT,
+    committed=PYTHON_COMMITTED,
+)
+AIOKAFKA = ForeignClient(
+    "aiokafka",
+    _python("aiokafka_client"),
+    {"0.11.0": ()},
+    idempotent=PYTHON_IDEMPOTENT,
+    committed=PYTHON_COMMITTED,
 )
 JAVA_0_9_0 = ForeignClient(
-    "java-0.9.0.1", _java(POM_0_9_0), {"0.11.0": (), "0.10.2": (), "0.9.0": ()}, has_admin=False
+    "java-0.9.0.1",
+    _java(POM_0_9_0),
+    {"0.11.0": (), "0.10.2": (), "0.9.0": ()},
+    has_admin=False,
+    idempotent=None,
 )
 JAVA_0_10_2 = ForeignClient(
-    "java-0.10.2.2", _java(POM_0_10_2), {"0.11.0": (), "0.10.2": ()}, has_admin=False
+    "java-0.10.2.2",
+    _java(POM_0_10_2),
+    {"0.11.0": (), "0.10.2": ()},
+    has_admin=False,
+    idempotent=None,
 )
 JAVA_3_9_1 = ForeignClient(
     "java-3.9.1",
     _java(POM_3_9_1),
     {"0.11.0": (), "0.10.2": ()},
     {("0.10.2", "produce"): ("enable.idempotence=false",)},
+    idempotent=JAVA_IDEMPOTENT,
+    committed=JAVA_COMMITTED,
+)
+JAVA_4_4_0 = ForeignClient(
+    "java-4.4.0",
+    _java(POM_4_4),
+    {"0.11.0": ()},
+    idempotent=JAVA_IDEMPOTENT,
+    committed=JAVA_COMMITTED,
 )
 KAFKAJS = ForeignClient(
     "kafkajs",
     _kafkajs,
     {"0.11.0": (), "0.10.2": ()},
     codecs=("none", "gzip", "snappy"),
+    idempotent=("idempotent=true",),
     environment=node_modules,
 )
 FRANZ_GO = ForeignClient(
-    "franz-go", _franz_go, {"0.11.0": (), "0.10.2": (), "0.9.0": ("max=0.9.0",)}
+    "franz-go",
+    _go("franz_go"),
+    {"0.11.0": (), "0.10.2": (), "0.9.0": ("max=0.9.0",)},
+    committed=("isolation=read_committed",),
+)
+SARAMA = ForeignClient(
+    "sarama",
+    _go("sarama"),
+    {"0.11.0": (), "0.10.2": ("version=0.10.2.0",)},
+    idempotent=("idempotent=true",),
+    committed=("isolation=read_committed",),
 )
 
 CLIENTS: Final = (CONFLUENT, KAFKA_PYTHON, JAVA_0_9_0, JAVA_0_10_2, JAVA_3_9_1, KAFKAJS)
 """Those of the tests."""
-ALL: Final = (*CLIENTS, FRANZ_GO)
-
-
-def main(level: str, *names: str) -> None:
-    """Try each client at `level`, whether it has settings for that or not."""
-    with EmbeddedCluster(brokers=1, level=level, config={"offsets.topic.num.partitions": 4}) as c:
-        for client in ALL:
-            if names and client.name not in names:
-                continue
-            topic, group, sent = f"t-{client}", f"g-{client}", 0
-            c.create_topic(topic, 2)
-            for codec in client.codecs:
-                if _tried(client, level, "produce", c.bootstrap, topic, codec, str(sent), "20"):
-                    sent += 20
-            _tried(client, level, "consume", c.bootstrap, topic, group, str(sent or 1))
-            if client.has_admin:
-                _tried(client, level, "admin", c.bootstrap, f"a-{client}", group)
-
-
-def _tried(client: ForeignClient, level: str, *words: str) -> bool:
-    started = time.monotonic()
-    try:
-        lines = client.run(level, *words, timeout_s=30)
-    except AssertionError as error:
-        say(client, *words[:1], *words[3:], "FAILED", str(error)[-600:])
-        return False
-    said = [line for line in lines if not line.startswith(("message", "committed"))]
-    seconds = round(time.monotonic() - started, 1)
-    say(client, *words[:1], *words[3:], f"{seconds} s", *said)
-    return True
-
-
-def say(*words: object) -> None:
-    sys.stdout.write(" | ".join(map(str, words)) + "\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+ALL: Final = (*CLIENTS, AIOKAFKA, JAVA_4_4_0, FRANZ_GO, SARAMA)

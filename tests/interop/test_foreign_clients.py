@@ -10,7 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from kafka08.embedded import EmbeddedCluster
+from tests.interop.client_matrix import ACTS, BEFORE_0_11, Tried
 from tests.interop.foreign_clients import (
+    ALL,
     CLIENTS,
     CONFLUENT,
     JAVA_0_9_0,
@@ -88,6 +90,20 @@ def test_an_admin_client(cluster: EmbeddedCluster, level: str, client: ForeignCl
         "state Empty 0",
         f"deleted {topic}",
     ]
+
+
+@pytest.mark.parametrize("level", ["0.11.0"], indirect=True)
+@pytest.mark.parametrize("client", [one for one in ALL if one.idempotent is not None], ids=str)
+def test_a_client_has_transactions(
+    cluster: EmbeddedCluster, level: str, client: ForeignClient
+) -> None:
+    """It produces with idempotence, aborts a transaction and commits another one, and reads the
+    second alone. Clients that are in no other test do the rest, too."""
+    where = (cluster.bootstrap, cluster.zookeeper.connect_string)
+    tried = Tried(client, level, *where, "ours")
+    for act in ACTS:
+        if client not in CLIENTS or act not in BEFORE_0_11:
+            assert tried.act(act)
 
 
 def test_clients_of_all_releases_share_a_topic(cluster: EmbeddedCluster, level: str) -> None:

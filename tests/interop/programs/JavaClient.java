@@ -1,3 +1,6 @@
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.Properties;
@@ -17,7 +20,7 @@ import org.apache.kafka.common.errors.WakeupException;
 
 /**
  * The Java producer and the consumer of a group, as foreign_clients.py says. Compiles with
- * kafka-clients 0.9.0.1 to 3.9. Further arguments are KEY=VALUE of their configuration.
+ * kafka-clients 0.9.0.1 to 4.4. Further arguments are KEY=VALUE of their configuration.
  */
 public class JavaClient {
     public static void main(String[] args) throws Exception {
@@ -84,7 +87,7 @@ public class JavaClient {
         int seen = 0;
         try {
             while (!stopped.get() && (count == 0 || seen < count)) {
-                ConsumerRecords<String, String> records = consumer.poll(100);
+                ConsumerRecords<String, String> records = poll(consumer);
                 for (ConsumerRecord<String, String> record : records) {
                     say("message " + record.partition() + " " + record.offset() + " "
                             + record.key() + " " + record.value() + " " + timestamp(record));
@@ -100,6 +103,23 @@ public class JavaClient {
         }
         consumer.close();
         say("left");
+    }
+
+    /** `poll(long)`, which 4.0 has no more; it has `poll(Duration)`, as 2.0 and later. */
+    @SuppressWarnings("unchecked")
+    private static ConsumerRecords<String, String> poll(KafkaConsumer<String, String> consumer)
+            throws Exception {
+        try {
+            try {
+                Method poll = KafkaConsumer.class.getMethod("poll", Duration.class);
+                return (ConsumerRecords<String, String>) poll.invoke(consumer, Duration.ofMillis(100));
+            } catch (NoSuchMethodException e) {
+                Method poll = KafkaConsumer.class.getMethod("poll", long.class);
+                return (ConsumerRecords<String, String>) poll.invoke(consumer, 100L);
+            }
+        } catch (InvocationTargetException e) {
+            throw (RuntimeException) e.getCause();
+        }
     }
 
     /** Milliseconds; - for a client that knows no timestamps. */

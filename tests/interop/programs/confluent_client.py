@@ -19,6 +19,24 @@ def say(line: str) -> None:
 
 def produce(bootstrap: str, topic: str, codec: str, first: str, count: str, **keys: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, **keys})
+    say(f"sent {send(producer, topic, first, count)}")
+
+
+def transact(bootstrap: str, topic: str, first: str, count: str, **keys: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, **keys})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    send(producer, topic, first, count)
+    producer.abort_transaction(30)
+    say(f"aborted {count}")
+    producer.begin_transaction()
+    send(producer, topic, first, count)
+    producer.commit_transaction(30)
+    say(f"committed {count}")
+
+
+def send(producer: Producer, topic: str, first: str, count: str) -> int:
+    """The number of messages that are acknowledged."""
     sent: list[int] = []
 
     def delivered(error: object, message: object) -> None:
@@ -30,7 +48,7 @@ def produce(bootstrap: str, topic: str, codec: str, first: str, count: str, **ke
         producer.produce(topic, key=f"k{n}", value=str(n), on_delivery=delivered)
     if left := producer.flush(30):
         raise SystemExit(f"{left} messages left")
-    say(f"sent {len(sent)}")
+    return len(sent)
 
 
 def consume(bootstrap: str, topic: str, group: str, count: str, **keys: str) -> None:
@@ -76,5 +94,10 @@ def admin(bootstrap: str, topic: str, group: str, **keys: str) -> None:
 if __name__ == "__main__":
     words = [w for w in sys.argv[2:] if "=" not in w]
     keys = dict(w.split("=", 1) for w in sys.argv[2:] if "=" in w)
-    verbs: dict[str, Any] = {"produce": produce, "consume": consume, "admin": admin}
+    verbs: dict[str, Any] = {
+        "produce": produce,
+        "transact": transact,
+        "consume": consume,
+        "admin": admin,
+    }
     verbs[sys.argv[1]](*words, **keys)

@@ -25,12 +25,29 @@ def produce(bootstrap: str, topic: str, codec: str, first: str, count: str, **ke
     producer = KafkaProducer(
         bootstrap_servers=bootstrap, compression_type=CODECS.get(codec, codec), **keys
     )
-    numbers = range(int(first), int(first) + int(count))
-    sent = [producer.send(topic, key=b"k%d" % n, value=b"%d" % n) for n in numbers]
-    for one in sent:
-        one.get(30)
+    send(producer, topic, first, count)
     producer.close()
-    say(f"sent {len(sent)}")
+    say(f"sent {count}")
+
+
+def transact(bootstrap: str, topic: str, first: str, count: str, **keys: Any) -> None:
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=topic, **keys)
+    producer.init_transactions()
+    producer.begin_transaction()
+    send(producer, topic, first, count)
+    producer.abort_transaction()
+    say(f"aborted {count}")
+    producer.begin_transaction()
+    send(producer, topic, first, count)
+    producer.commit_transaction()
+    producer.close()
+    say(f"committed {count}")
+
+
+def send(producer: Any, topic: str, first: str, count: str) -> None:
+    numbers = range(int(first), int(first) + int(count))
+    for one in [producer.send(topic, key=b"k%d" % n, value=b"%d" % n) for n in numbers]:
+        one.get(30)
 
 
 class Assigned(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -87,5 +104,10 @@ def admin(bootstrap: str, topic: str, group: str, **keys: Any) -> None:
 if __name__ == "__main__":
     words = [w for w in sys.argv[2:] if "=" not in w]
     keys = {k: ast.literal_eval(v) for k, v in (w.split("=", 1) for w in sys.argv[2:] if "=" in w)}
-    verbs: dict[str, Any] = {"produce": produce, "consume": consume, "admin": admin}
+    verbs: dict[str, Any] = {
+        "produce": produce,
+        "transact": transact,
+        "consume": consume,
+        "admin": admin,
+    }
     verbs[sys.argv[1]](*words, **keys)

@@ -4,24 +4,47 @@ const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = require('kafkaj
 CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy')
 
 const say = line => process.stdout.write(line + '\n')
-const [verb, bootstrap, topic, ...rest] = process.argv.slice(2)
+const [verb, bootstrap, topic, ...words] = process.argv.slice(2)
+const rest = words.filter(word => !word.includes('='))
+const settings = Object.fromEntries(
+  words.filter(word => word.includes('=')).map(word => [word.split('=')[0], true])
+)
 const kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.ERROR })
 
 async function produce(codec, first, count) {
   const types = { none: 'None', gzip: 'GZIP', snappy: 'Snappy' }
-  const producer = kafka.producer()
+  const producer = kafka.producer(settings)
   await producer.connect()
-  const messages = []
-  for (let n = Number(first); n < Number(first) + Number(count); n++) {
-    messages.push({ key: `k${n}`, value: `${n}` })
-  }
+  const messages = numbered(first, count)
   await producer.send({ topic, messages, compression: CompressionTypes[types[codec]] })
   await producer.disconnect()
   say(`sent ${count}`)
 }
 
+async function transact(first, count) {
+  const producer = kafka.producer({ transactionalId: topic, idempotent: true, maxInFlightRequests: 1 })
+  await producer.connect()
+  const given_up = await producer.transaction()
+  await given_up.send({ topic, messages: numbered(first, count) })
+  await given_up.abort()
+  say(`aborted ${count}`)
+  const kept = await producer.transaction()
+  await kept.send({ topic, messages: numbered(first, count) })
+  await kept.commit()
+  await producer.disconnect()
+  say(`committed ${count}`)
+}
+
+function numbered(first, count) {
+  const messages = []
+  for (let n = Number(first); n < Number(first) + Number(count); n++) {
+    messages.push({ key: `k${n}`, value: `${n}` })
+  }
+  return messages
+}
+
 async function consume(groupId, count) {
-  const consumer = kafka.consumer({ groupId })
+  const consumer = kafka.consumer({ groupId, ...settings })
   let seen = 0
   let finish
   const finished = new Promise(resolve => (finish = resolve))
@@ -70,7 +93,7 @@ async function administer(group) {
   await admin.disconnect()
 }
 
-const verbs = { produce, consume, admin: administer }
+const verbs = { produce, transact, consume, admin: administer }
 verbs[verb](...rest).then(() => process.exit(0), error => {
   console.error(error)
   process.exit(1)

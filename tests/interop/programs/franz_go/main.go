@@ -18,13 +18,20 @@ import (
 
 func main() {
 	options := []kgo.Opt{kgo.SeedBrokers(strings.Split(os.Args[2], ",")...)}
-	if os.Args[len(os.Args)-1] == "max=0.9.0" {
+	switch os.Args[len(os.Args)-1] {
+	case "max=0.9.0":
 		options = append(options, kgo.MaxVersions(kversion.V0_9_0()))
+	case "isolation=read_committed":
+		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	case "idempotent=false":
+		options = append(options, kgo.DisableIdempotentWrite())
 	}
 	var err error
 	switch topic, rest := os.Args[3], os.Args[4:]; os.Args[1] {
 	case "produce":
 		err = produce(options, topic, rest[0], number(rest[1]), number(rest[2]))
+	case "transact":
+		err = transact(options, topic, number(rest[0]), number(rest[1]))
 	case "consume":
 		err = consume(options, topic, rest[0], number(rest[1]))
 	case "admin":
@@ -54,17 +61,45 @@ func produce(options []kgo.Opt, topic, codec string, first, count int) error {
 		return err
 	}
 	defer client.Close()
-	var records []*kgo.Record
-	for n := first; n < first+count; n++ {
-		records = append(records, &kgo.Record{
-			Topic: topic, Key: []byte(fmt.Sprintf("k%d", n)), Value: []byte(strconv.Itoa(n)),
-		})
-	}
+	records := numbered(topic, first, count)
 	if err := client.ProduceSync(context.Background(), records...).FirstErr(); err != nil {
 		return err
 	}
 	fmt.Printf("sent %d\n", count)
 	return nil
+}
+
+func transact(options []kgo.Opt, topic string, first, count int) error {
+	client, err := kgo.NewClient(append(options, kgo.TransactionalID(topic))...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx := context.Background()
+	for _, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
+		if err := client.BeginTransaction(); err != nil {
+			return err
+		}
+		records := numbered(topic, first, count)
+		if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+			return err
+		}
+		if err := client.EndTransaction(ctx, end); err != nil {
+			return err
+		}
+		word := map[kgo.TransactionEndTry]string{kgo.TryAbort: "aborted", kgo.TryCommit: "committed"}
+		fmt.Println(word[end], count)
+	}
+	return nil
+}
+
+func numbered(topic string, first, count int) (records []*kgo.Record) {
+	for n := first; n < first+count; n++ {
+		records = append(records, &kgo.Record{
+			Topic: topic, Key: []byte(fmt.Sprintf("k%d", n)), Value: []byte(strconv.Itoa(n)),
+		})
+	}
+	return records
 }
 
 func consume(options []kgo.Opt, topic, group string, count int) error {
