@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -387,6 +388,21 @@ def test_the_page_draws_the_rooms_of_the_broker() -> None:
         if package.startswith("broker.")
     }
     assert without_detours(packages) == drawn(1)
+
+
+TOP = """
+    .ci .dockerignore .github .gitignore ARCHITECTURE.md CHANGELOG.md CODE_OF_CONDUCT.md
+    CONTRIBUTING.md Dockerfile LICENSE MANIFEST.in README.md SECURITY.md benchmarks changes
+    docker-compose.yml docs examples image kafka08 mkdocs.yml pyproject.toml pyspark_kafka08
+    requirements-dev.lock ruff.toml scripts setup.cfg setup.py tests
+"""
+
+
+def test_the_top_level_has_no_other_files() -> None:
+    """As git knows it: what a measurement writes into a checkout is not committed with the rest."""
+    line = ["git", "-C", str(ROOT), "ls-files"]
+    listed = subprocess.run(line, capture_output=True, check=True, text=True).stdout.splitlines()
+    assert set(TOP.split()) == {name.partition("/")[0] for name in listed}
 
 
 def test_a_package_of_rooms_has_no_other_files() -> None:
