@@ -48,7 +48,6 @@ def spark_write(given: Given) -> object:
     [
         (spark_write, "enable.idempotence", "TRUE"),
         (spark_write, "transactional.id", "t"),
-        (spark_read, "isolation.level", "read_committed"),
         (broker, "authorizer.class.name", "kafka.security.auth.SimpleAclAuthorizer"),
         (broker, "zookeeper.set.acl", "true"),
     ],
@@ -76,6 +75,7 @@ def test_less_safety_than_asked_is_an_error(
         (producer, {"enable.idempotence": "false", "transactional.id": ""}),
         (producer, {"isolation.level": "read_committed", "sasl.mechanism": "PLAIN"}),
         (consumer, {"isolation.level": "read_uncommitted", "transactional.id": "t"}),
+        (spark_read, {"isolation.level": "read_committed", ALLOW: "isolation.level"}),
         (broker, {"super.users": "User:admin", "zookeeper.set.acl": "false"}),
         (broker, {"api.level": "0.8.2", "authorizer.class.name": "A", "zookeeper.set.acl": "true"}),
     ],

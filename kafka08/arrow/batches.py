@@ -79,7 +79,7 @@ class BatchBuilder:
             fetched_unpacker(fetched.max_bytes),
             self._keys,
             values,
-            verify_crc=fetched.has_wrappers,  # the others are checked
+            verify_crc=not fetched.is_verified,
             max_bytes=BATCH_BYTES,
             timestamps=self._timestamps,
             timestamp_types=self._timestamp_types,

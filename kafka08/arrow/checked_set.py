@@ -11,8 +11,10 @@ from kafka08.consumer.fetching.fetched import FetchedSet
 class CheckedSet(FetchedSet):
     """A fetched set of complete entries whose CRCs are correct.
 
-    has_wrappers   whether some entries are compressed sets, whose inner CRCs are not checked yet,
-                   or batches of records: values cannot be used where they are
+    has_wrappers   whether some entries are compressed sets or batches of records: values cannot be
+                   used where they are
+    is_verified    whether all CRCs are checked; those inside of compressed sets are not
     """
 
     has_wrappers: bool = True
+    is_verified: bool = False

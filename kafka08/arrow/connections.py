@@ -18,9 +18,10 @@ from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.retry import RetryPolicy, retry
+from kafka08.config import INT_MAX
 from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.lifecycle import in_forked_processes
-from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
+from kafka08.network.connection import Connection
 from kafka08.protocol.version_ranges import OF_0_8
 from kafka08.structs import Broker
 
@@ -29,8 +30,9 @@ logger = logging.getLogger(__name__)
 TopicFilter = Callable[[str], bool]
 Kept = TypeVar("Kept", ClusterClient, ConnectionPool)
 
-RESPONSE_OVERHEAD: Final = 64 << 10
-"""Bytes of a Fetch response of one partition without its messages, at most."""
+RESPONSE_OVERHEAD: Final = 4 << 20
+"""Bytes of a Fetch response of one partition without its messages, at most: of committed messages
+it names the aborted transactions."""
 ZOOKEEPER_TIMEOUT_MS: Final = 10_000
 
 KEPT: Final = 8
@@ -202,8 +204,8 @@ def new_fetch_pool(address: ClusterAddress, settings: ReadSettings) -> Connectio
             client_id=settings.client_id,
             timeout_ms=settings.socket_timeout_ms,
             receive_buffer=settings.receive_buffer_bytes,
-            max_response_bytes=max(
-                MAX_RESPONSE_BYTES, settings.max_fetch_bytes + RESPONSE_OVERHEAD
+            max_response_bytes=min(
+                max(settings.fetch_bytes, settings.max_fetch_bytes) + RESPONSE_OVERHEAD, INT_MAX
             ),
             negotiates=bool(address.negotiates),
             security=address.security,

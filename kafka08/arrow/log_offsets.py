@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from kafka08.arrow.options import Assignment, Subscription, TopicPattern
+from kafka08.arrow.settings import ReadSettings
 from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.client.retry import RetryPolicy, retry
+from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     LeaderNotAvailable,
@@ -23,19 +24,15 @@ from kafka08.structs import INTERNAL_TOPICS, TopicPartition
 
 class LogOffsets:
     """Requests to a cluster. Each raises the first partition's error after the last retry: the
-    cluster client's own, and `policy` for topics that are being created. `looks`: how often brokers
-    that list nothing are asked again, since they may be starting."""
+    cluster client's own, and that of `settings` for topics that are being created."""
 
     def __init__(
-        self,
-        cluster: ClusterClient,
-        policy: RetryPolicy = RetryPolicy(),
-        clock: Clock = SYSTEM_CLOCK,
-        looks: int = 3,
+        self, cluster: ClusterClient, settings: ReadSettings, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._cluster = cluster
-        self._policy = policy
-        self._looks = looks
+        self._policy = settings.retry_policy
+        self._looks = settings.looks
+        self._isolation = settings.isolation
         self._clock = clock
 
     def subscribed(
@@ -112,13 +109,14 @@ class LogOffsets:
         return log_offsets.log_starts(self._cluster, partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The high watermark: the first offset that consumers must not read yet."""
-        return log_offsets.log_ends(self._cluster, partitions)
+        """The first offset that this reader must not read yet: the high watermark, or of committed
+        messages the last stable offset."""
+        return log_offsets.log_ends(self._cluster, partitions, self._isolation)
 
     def latest_up_to(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """`latest`; where that is below the wanted offset, the leader's log end, but not above the
         wanted offset. A leader that was just elected has a high watermark below messages that its
-        log has: they are not lost, and a fetch waits for them."""
+        log has, and a transaction may be open: they are not lost, and a fetch waits for them."""
         found = self.latest(sorted(wanted))
         behind = [tp for tp, end in sorted(found.items()) if end < wanted[tp]]
         written = self.written(behind)
@@ -143,7 +141,7 @@ class LogOffsets:
         """Offset of the first message whose timestamp is at or after the time in ms; None without
         one. UnsupportedVersion from brokers before 0.10.1, UnsupportedForMessageFormat for topics
         whose messages have no timestamps, and where the broker might not have searched all."""
-        found = log_offsets.messages_at(self._cluster, times)
+        found = log_offsets.messages_at(self._cluster, times, self._isolation)
         self._check_searched({tp: times[tp] for tp, message in found.items() if message is None})
         return {tp: None if message is None else message[0] for tp, message in found.items()}
 
@@ -153,7 +151,9 @@ class LogOffsets:
         segment without timestamps that was written at the time or later. An upgraded log begins
         with such segments. They hide nothing if even the last segment was written before the time.
         Source: Log.fetchOffsetsByTimestamp 0.10.2.2."""
-        of_any_time = log_offsets.messages_at(self._cluster, dict.fromkeys(times, 0))
+        of_any_time = log_offsets.messages_at(
+            self._cluster, dict.fromkeys(times, 0), self._isolation
+        )
         untimed = [tp for tp, message in of_any_time.items() if message is None]
         before = self.last_segment_before({tp: max(0, times[tp] - 1) for tp in untimed})
         segments = self.segments(untimed)

@@ -21,33 +21,31 @@ from kafka08.arrow.data_loss import DataLost, Loss, report
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ReadSettings
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.client.pool import ConnectionPool
-from kafka08.client.requests import (
-    fetch_request,
-    fetch_version,
-    offsets_request,
-    offsets_results,
-)
+from kafka08.client.requests import fetch_request, fetch_version
 from kafka08.client.retry import is_retriable_at_leader
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
+from kafka08.consumer.fetching.committed import committed
 from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set
 from kafka08.errors import (
     ClientError,
     InvalidMessage,
     KafkaError,
     LeaderNotAvailable,
+    MessageTooLarge,
     OffsetOutOfRange,
     ProtocolError,
+    RequestTimeout,
     UnknownTopicOrPartition,
-    error_of,
 )
 from kafka08.format import batches
 from kafka08.kernel.types import MESSAGE_MAGICS
 from kafka08.network.connection import Connection
-from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchResponse
-from kafka08.protocol.offsets import OffsetsResponse
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
+from kafka08.protocol.fetch import RACK_VERSION, READ_COMMITTED, FetchResponse
+from kafka08.protocol.frame import FrameTooLarge
+from kafka08.structs import Broker
 from kafka08.waiting import give_up_at
 
 logger = logging.getLogger(__name__)
@@ -120,11 +118,14 @@ class RangeReader:
 
     def _set_until(self, deadline: float) -> tuple[CheckedSet, int] | None:
         was_empty = False
+        # The response to an empty fetch is as late as this: one that would come behind the deadline
+        # would only hide why there are no messages.
+        last_fetch = deadline - self._settings.fetch_wait_ms / 1000
         while self.position < self.wanted.until_offset:
             try:
                 fetched = self._fetch()
             except KafkaError as error:
-                failure = self._get_over(error)
+                failure, latest = self._get_over(error), deadline
                 was_empty = False
             else:
                 needed = fetched.size_needed(self._settings.max_fetch_bytes)
@@ -132,19 +133,50 @@ class RangeReader:
                     self._fetch_bytes = needed
                     continue
                 if len(fetched.data):
-                    return _undamaged(fetched, self.wanted.until_offset)
-                if fetched.high_watermark >= self.wanted.until_offset:
+                    return self._readable(fetched)
+                if self._end_of(fetched) >= self.wanted.until_offset:
                     if was_empty:
                         return None  # compaction removed the rest
                     # 0.8: a leader reads first and then looks up its high watermark, which may
                     # have passed messages that the read was not allowed to see.
                     was_empty = True
                     continue
-                failure = DataLost(str(self._loss(self.position, fetched.high_watermark)))
-            if self._clock.monotonic() > deadline:
+                failure, latest = self._unreadable(fetched), last_fetch
+            if self._clock.monotonic() > latest:
                 self._give_up(failure)
                 return None
         return None
+
+    def _readable(self, fetched: FetchedSet) -> tuple[CheckedSet, int] | None:
+        """`_undamaged`, of committed messages without those of aborted transactions."""
+        found = _undamaged(fetched, self.wanted.until_offset)
+        if found is None or not (fetched.aborted and self._is_committed):
+            return found
+        checked, following = found
+        return replace(checked, data=committed(checked.data, fetched.aborted)), following
+
+    @property
+    def _is_committed(self) -> bool:
+        return self._settings.isolation == READ_COMMITTED
+
+    def _end_of(self, fetched: FetchedSet) -> int:
+        """The first offset that this read must not see yet."""
+        # Brokers before 0.11 have no transactions, and say no last stable offset.
+        if self._is_committed and fetched.last_stable_offset >= 0:
+            return fetched.last_stable_offset
+        return fetched.high_watermark
+
+    def _unreadable(self, fetched: FetchedSet) -> KafkaError:
+        """Why there is nothing at `position`, in front of the range's end."""
+        high_watermark, stable = fetched.high_watermark, self._end_of(fetched)
+        # What is behind an open transaction is not lost: it must not be passed over either.
+        if stable < min(high_watermark, self.wanted.until_offset):
+            return RequestTimeout(
+                f"a transaction is open at offset {stable}, and the range ends at "
+                f"{self.wanted.until_offset}: its producer must commit or abort it; for one that "
+                "hangs there is kafka08 transaction abort"
+            )
+        return DataLost(str(self._loss(self.position, high_watermark)))
 
     def _fetch(self) -> FetchedSet:
         """The response to the prefetch, or to a new fetch. Raises its error."""
@@ -174,9 +206,11 @@ class RangeReader:
             {self._tp: (offset, self._fetch_bytes)},
             max_wait_ms=self._settings.fetch_wait_ms,
             min_bytes=1,
+            isolation=self._settings.isolation,
         )
         if self._negotiates:
-            request.version = fetch_version(connection.versions, MAGIC_1_VERSION)
+            # As the log has them: a broker takes four times as long to convert batches of records.
+            request.version = fetch_version(connection.versions, RACK_VERSION)
         connection.write(request)
 
     def _connected(self) -> Connection:
@@ -217,6 +251,12 @@ class RangeReader:
                     return error
             except KafkaError as failed:
                 error = failed
+        if isinstance(error, FrameTooLarge):
+            # From 0.10.1 on a fetch has its first message or batch whole, however large.
+            raise MessageTooLarge(
+                f"{self._tp} at offset {self.position}: {error}. A larger maxFetchBytes "
+                "(max_fetch_bytes of ReadSettings) allows it"
+            ) from error
         if not (passes(error) or isinstance(error, OffsetOutOfRange)):
             raise error
         if self._is_gone():
@@ -261,7 +301,8 @@ class RangeReader:
         """Skip to the first offset of the range that the leader still has; False if it has
         `position`. DataLost if loss is not accepted."""
         self._disconnect()
-        earliest, latest = (self._log_end(which) for which in (EARLIEST_OFFSET, LATEST_OFFSET))
+        earliest = log_starts(self._cluster, [self._tp])[self._tp]
+        latest = log_ends(self._cluster, [self._tp])[self._tp]
         if earliest <= self.position <= latest:
             return False
         loss = self._loss(earliest, latest)
@@ -275,19 +316,6 @@ class RangeReader:
 
     def _left(self) -> OffsetRange:
         return self.wanted._replace(from_offset=self.position)
-
-    def _log_end(self, which: int) -> int:
-        def ask(connection: Connection) -> int:
-            response = connection.send(offsets_request({self._tp: which}))
-            assert isinstance(response, OffsetsResponse)
-            result = offsets_results(response)[self._tp]
-            if (error := error_of(result.error_code, str(self._tp))) is not None:
-                raise error
-            if not result.offsets:
-                raise ProtocolError(f"{connection} returned no offset of {self._tp}")
-            return result.offsets[0]
-
-        return self._cluster.at_leader(self._tp, ask)
 
 
 def passes(error: KafkaError) -> bool:
@@ -316,6 +344,7 @@ def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[CheckedSet, int]
         *(fetched.topic_partition, fetched.offset, fetched.data, fetched.max_bytes),
         *(fetched.source, fetched.high_watermark),
         has_wrappers=bool(summary.codec or summary.magics & ~MESSAGE_MAGICS),
+        is_verified=not (summary.codec and summary.magics & MESSAGE_MAGICS),
     )
     if fetched.is_withheld:
         return checked, fetched.offset + 1

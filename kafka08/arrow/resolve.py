@@ -55,8 +55,7 @@ class Resolver:
         self.options = options
         self._names = names
         self.cluster = cluster or cluster_at(options.address, options.settings)
-        settings = options.settings
-        self.log_offsets = LogOffsets(self.cluster, settings.retry_policy, clock, settings.looks)
+        self.log_offsets = LogOffsets(self.cluster, options.settings, clock)
 
     def deadline(self) -> AbstractContextManager[None]:
         """For a block that is one plan."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
 from typing import Any, Final
@@ -22,7 +22,8 @@ from kafka08.client.security import SecureClientConfig
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX, key
 from kafka08.errors import ConfigError
-from kafka08.safety import ALLOW_DOC, OF_CONSUMERS
+from kafka08.protocol.fetch import ISOLATIONS, READ_COMMITTED
+from kafka08.safety import ALLOW_DOC
 from kafka08.waiting import giving_up_at
 
 FETCH_BYTES: Final = 4 << 20
@@ -64,8 +65,6 @@ class ClusterKeys(SecureClientConfig):
 class ReaderKeys(ClusterKeys):
     """The `kafka.*` options of a read, with 0.8's names and defaults."""
 
-    SAFETY = OF_CONSUMERS
-
     group_id: str = key("", doc="Group whose committed offsets are used.")
     offsets_storage: str = key(
         "zookeeper", choices=("zookeeper", "kafka"), doc="Store of the committed offsets."
@@ -77,8 +76,8 @@ class ReaderKeys(ClusterKeys):
     refresh_leader_backoff_ms: int = key(200, low=1, doc="Backoff before the leader is looked up.")
     isolation_level: str = key(
         "read_uncommitted",
-        choices=("read_uncommitted", "read_committed"),
-        doc="read_committed is refused: transactions came with 0.11.",
+        choices=tuple(ISOLATIONS),
+        doc="read_committed: no messages of transactions that are open or were aborted.",
     )
     kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
 
@@ -91,6 +90,24 @@ class ReaderKeys(ClusterKeys):
                 f"fetch.wait.max.ms ({self.fetch_wait_max_ms}) must be below socket.timeout.ms "
                 f"({self.socket_timeout_ms})"
             )
+        if ISOLATIONS[self.isolation_level] == READ_COMMITTED and not self.api_version_request:
+            raise ConfigError(
+                "isolation.level: read_committed needs versions of requests that have it; remove "
+                "api.version.request=false"
+            )
+
+    @property
+    def settings(self) -> ReadSettings:
+        """The settings that keys say; the others have their defaults."""
+        return ReadSettings(
+            client_id=self.client_id,
+            fetch_bytes=self.fetch_message_max_bytes,
+            fetch_wait_ms=self.fetch_wait_max_ms,
+            socket_timeout_ms=self.socket_timeout_ms,
+            receive_buffer_bytes=self.socket_receive_buffer_bytes,
+            backoff_ms=self.refresh_leader_backoff_ms,
+            isolation_level=self.isolation_level,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +148,8 @@ class ReadSettings:
     retries, retry_interval_ms   for the driver's requests for metadata and offsets; None: as many
                       as poll_timeout_ms allows
     fail_on_data_loss   missing offsets are an error; else they are logged and skipped
+    isolation_level     read_uncommitted, or read_committed: up to the first open transaction, and
+                        without messages of those that were aborted
     """
 
     client_id: str = "kafka08-spark"
@@ -144,6 +163,18 @@ class ReadSettings:
     retries: int | None = None
     retry_interval_ms: int = RETRY_INTERVAL_MS
     fail_on_data_loss: bool = True
+    isolation_level: str = "read_uncommitted"
+
+    def __post_init__(self) -> None:
+        if self.isolation_level not in ISOLATIONS:
+            raise ConfigError(
+                f"isolation_level: {self.isolation_level!r} is not {' or '.join(ISOLATIONS)}"
+            )
+
+    @property
+    def isolation(self) -> int:
+        """`isolation_level` as a number of the protocol."""
+        return ISOLATIONS[self.isolation_level]
 
     @property
     def retry_policy(self) -> RetryPolicy:
@@ -171,14 +202,9 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
         given.setdefault("zookeeper.connect", zookeeper)
     keys = ReaderKeys(given)
     keys.log_notes()
-    settings = ReadSettings(
-        client_id=keys.client_id,
-        fetch_bytes=keys.fetch_message_max_bytes,
+    settings = replace(
+        keys.settings,
         max_fetch_bytes=text.take_number("maxFetchBytes", MAX_FETCH_BYTES, high=INT_MAX),
-        fetch_wait_ms=keys.fetch_wait_max_ms,
-        socket_timeout_ms=keys.socket_timeout_ms,
-        receive_buffer_bytes=keys.socket_receive_buffer_bytes,
-        backoff_ms=keys.refresh_leader_backoff_ms,
         poll_timeout_ms=text.take_number("kafkaConsumer.pollTimeoutMs", POLL_TIMEOUT_MS),
         retries=text.take_number("fetchOffset.numRetries", None, low=0),
         retry_interval_ms=text.take_number("fetchOffset.retryIntervalMs", RETRY_INTERVAL_MS, low=0),

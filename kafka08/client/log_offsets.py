@@ -171,17 +171,20 @@ def offsets_at(
 
 
 def messages_at(
-    cluster: ClusterClient, times: Mapping[TopicPartition, int]
+    cluster: ClusterClient,
+    times: Mapping[TopicPartition, int],
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, tuple[int, int] | None]:
     """partition → (offset, timestamp in ms) of its first message with a timestamp at or after its
-    time; None if there is none. Needs brokers from 0.10.1 on (UnsupportedVersion), and a topic
-    whose messages have timestamps (UnsupportedForMessageFormat)."""
+    time; None if there is none that a reader of this isolation may see. Needs brokers from 0.10.1
+    on (UnsupportedVersion), and a topic whose messages have timestamps
+    (UnsupportedForMessageFormat)."""
 
     def ask(
         connection: Connection, of_broker: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, tuple[int, int] | ApiError | None]:
         try:
-            version = connection.versions.highest(OffsetsRequest, 1, 1)
+            least = connection.versions.highest(OffsetsRequest, 1, 1)
         except UnsupportedVersion as error:
             raise UnsupportedVersion(
                 f"{connection}: brokers before 0.10.1 find no message by its timestamp; give "
@@ -189,8 +192,8 @@ def messages_at(
             ) from error
         messages: dict[TopicPartition, tuple[int, int] | ApiError | None] = {}
         for some in _requests_of(of_broker):
-            request = offsets_request(some)
-            request.version = version
+            version = max(least, offsets_version(connection.versions, isolation))
+            request = offsets_request(some, isolation=isolation, version=version)
             response = connection.send(request)
             assert isinstance(response, OffsetsResponse)
             for tp, result in offsets_results(response).items():

@@ -89,7 +89,7 @@ def protocol_error(peer: str, error: ProtocolError) -> KafkaError:
         return AuthenticationFailed(
             f"{peer} speaks TLS: security.protocol is SSL or SASL_SSL for it"
         )
-    return ProtocolError(f"from {peer}: {error}")
+    return type(error)(f"from {peer}: {error}")
 
 
 @dataclass(slots=True, eq=False)

@@ -34,6 +34,8 @@ from kafka08.protocol.types import (
 INT32_MAX: Final = (1 << 31) - 1
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
+ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+"""By the names of isolation.level."""
 NO_LAST_STABLE_OFFSET: Final = -1
 NO_LOG_START_OFFSET: Final = -1
 """A consumer's log start offset in a request; that of a response with an error."""

@@ -30,6 +30,10 @@ class TlsRecord(ProtocolError):
     """The peer speaks TLS."""
 
 
+class FrameTooLarge(ProtocolError):
+    """The peer announces more than this side takes."""
+
+
 def frame_size(
     prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0, *, least: int = 1
 ) -> int:
@@ -40,7 +44,7 @@ def frame_size(
         raise ProtocolError(f"{size} is not a valid frame size")
     if size > max_size:
         first = SIZE.pack(size)
-        kind = TlsRecord if first[:2] in TLS_RECORDS else ProtocolError
+        kind = TlsRecord if first[:2] in TLS_RECORDS else FrameTooLarge
         raise kind(
             f"a frame of {size} bytes is larger than the maximum of {max_size}{foreign(first)}"
         )

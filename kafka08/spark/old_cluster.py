@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 
 from pyspark import SparkContext
 
@@ -12,7 +11,7 @@ from kafka08.arrow.connections import cluster_at, resolved
 from kafka08.arrow.data_loss import DataLost, Loss
 from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.arrow.ranges import OffsetRange, furthest_ends
-from kafka08.arrow.settings import ClusterAddress, ReaderKeys, ReadSettings, address_of
+from kafka08.arrow.settings import ClusterAddress, ReaderKeys, address_of
 from kafka08.errors import ApiError, ConfigError
 from kafka08.spark.rdd import Handle, KafkaRDD, RangeRead, kafka_rdd
 from kafka08.structs import Broker, TopicPartition
@@ -31,22 +30,12 @@ class OldCluster:
         if "bootstrap.servers" in given:
             given.pop("zookeeper.connect", None)
         keys = ReaderKeys(given)
-        self.settings = replace(
-            ReadSettings(),
-            client_id=keys.client_id,
-            fetch_bytes=keys.fetch_message_max_bytes,
-            fetch_wait_ms=keys.fetch_wait_max_ms,
-            socket_timeout_ms=keys.socket_timeout_ms,
-            receive_buffer_bytes=keys.socket_receive_buffer_bytes,
-            backoff_ms=keys.refresh_leader_backoff_ms,
-        )
+        self.settings = keys.settings
         self.address: ClusterAddress = resolved(
             address_of(keys), self.settings, frozenset(topics).__contains__
         )
         self.client = cluster_at(self.address, self.settings)
-        self.offsets = LogOffsets(
-            self.client, self.settings.retry_policy, looks=self.settings.looks
-        )
+        self.offsets = LogOffsets(self.client, self.settings)
 
     def deadline(self) -> AbstractContextManager[None]:
         """For a block that looks up one interval, or the start of a stream."""

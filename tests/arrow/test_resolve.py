@@ -92,7 +92,7 @@ def upgraded(monkeypatch: pytest.MonkeyPatch, **given: str) -> Resolver:
     the times 250 to 254, and those before have none."""
 
     def messages_at(
-        _: ClusterClient, times: Mapping[TopicPartition, int]
+        _: ClusterClient, times: Mapping[TopicPartition, int], __: int
     ) -> dict[TopicPartition, tuple[int, int] | None]:
         """As kafka.log.Log.fetchOffsetsByTimestamp 0.10.2.2: the first segment whose largest
         timestamp, or without one whose last write, is not before the time decides alone."""

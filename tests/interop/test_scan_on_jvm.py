@@ -1,8 +1,9 @@
-"""Reads by time from a broker of 0.10.2.2."""
+"""Reads by time from a broker of 0.10.2.2, and of committed messages from one of 3.9.1."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,13 +12,19 @@ import pytest
 from kafka08.admin import AdminClient
 from kafka08.errors import ConfigError
 from kafka08.producer import KafkaProducer, KafkaProducerConfig
-from tests.interop.jvm import POM_0_10_2, JvmKafka
+from tests.interop.jvm import POM_0_10_2, POM_3_9, JvmKafka
 from tests.waiting import until
 
 pytest.importorskip("pyarrow")
 from kafka08.arrow import scan
+from tests.arrow.transactional_scans import SCENARIOS
 
 HOUR = timedelta(hours=1)
+TRANSACTIONS = {
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
 def test_times_before_an_upgrade(tmp_path: Path) -> None:
@@ -44,6 +51,22 @@ def test_times_before_an_upgrade(tmp_path: Path) -> None:
                 scan(kafka.bootstrap, "t", start=start)
         with scan(kafka.bootstrap, "t", start=upgraded + HOUR) as scanned:
             assert scanned.ranges == ()
+
+
+@pytest.fixture(scope="module")
+def kafka_3_9(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JvmKafka]:
+    with JvmKafka(tmp_path_factory.mktemp("3.9"), TRANSACTIONS, pom=POM_3_9) as kafka:
+        yield kafka
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_committed_messages(kafka_3_9: JvmKafka, scenario: Callable[[str, str], None]) -> None:
+    """What each scenario says."""
+    admin = AdminClient(zookeeper=kafka_3_9.zookeeper)
+    admin.create_topic(scenario.__name__, 1, 1)
+    admin.await_leaders(scenario.__name__)
+    admin.close()
+    scenario(kafka_3_9.bootstrap, scenario.__name__)
 
 
 def write(kafka: JvmKafka, count: int) -> None:

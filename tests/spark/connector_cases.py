@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -30,6 +31,7 @@ from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.spark.session import local_session
+from tests.integration.transactional import producer_on
 
 Options: TypeAlias = Mapping[str, str]
 BASE_MS: Final = 1_700_000_000_000
@@ -55,6 +57,7 @@ class Cases:
         self._lost_messages()
         self._streams()
         self._writes()
+        self._open.close()
 
     def _create(self, topic: str, partitions: int) -> None:
         self._admin.create_topic(topic, partitions, 1)
@@ -72,6 +75,34 @@ class Cases:
                         made_ms = BASE_MS + 1000 * n
                         producer.send(ProducerRecord(topic, value, key, partition, made_ms))
         self._delete("gaps", 40)
+        self._fill_mixed()
+
+    def _fill_mixed(self) -> None:
+        """mixed: transactions of two producers among each other, every third is aborted; the last
+        is still open, and a record of no transaction is behind it."""
+        self._create("mixed", 2)
+        with ExitStack() as stack:
+            first, second, self._open = (
+                producer_on(self._bootstrap, name, transaction_timeout_ms=900_000)
+                for name in ("1", "2", "open")
+            )
+            stack.enter_context(first)
+            stack.enter_context(second)
+            for producer in (first, second, self._open):
+                producer.init_transactions()
+            for number in range(12):
+                for producer in (first, second):
+                    producer.begin_transaction()
+                for each in range(10):
+                    for producer in (first, second):
+                        value = b"%d.%d" % (number, each)
+                        producer.send(ProducerRecord("mixed", value, partition=each % 2)).result(30)
+                first.abort_transaction() if number % 3 == 2 else first.commit_transaction()
+                second.commit_transaction() if number % 2 else second.abort_transaction()
+            self._open.begin_transaction()
+            self._open.send(ProducerRecord("mixed", b"open", partition=0)).result(30)
+        with KafkaProducer(bootstrap_servers=self._bootstrap) as producer:
+            producer.send(ProducerRecord("mixed", b"behind it", partition=0)).result(30)
 
     def _delete(self, topic: str, before: int) -> None:
         deleted = self._confluent.delete_records([ConfluentPartition(topic, 0, before)])
@@ -118,6 +149,13 @@ class Cases:
                 "endingOffsets": '{"rows":{"0":20}}',
             },
             "limits of a stream": {"maxOffsetsPerTrigger": "10"},
+            "transactions, uncommitted": {"subscribe": "mixed"},
+            "transactions, committed": {"subscribe": "mixed", **COMMITTED},
+            "transactions, committed, in parts": {
+                "subscribe": "mixed",
+                "minPartitions": "11",
+                **COMMITTED,
+            },
         }
         for case, options in reads.items():
             self._both(case, partial(self._read_all, options))
@@ -198,8 +236,10 @@ class Cases:
             "a stream of 20 a batch": {"maxOffsetsPerTrigger": "20"},
             "a stream of at least 30 a batch": {"minOffsetsPerTrigger": "30"},
             "a stream without a limit": {},
+            "a stream of committed messages": {**COMMITTED, "maxOffsetsPerTrigger": "50"},
         }.items():
-            self._both(case, partial(self._batches, case, limits))
+            topic = "mixed" if "committed" in case else "flow"
+            self._both(case, partial(self._batches, case, topic, limits))
         for loss in ("true", "false"):
             case = f"a stream's topic is made again, failOnDataLoss={loss}"
             self._both(case, partial(self._made_again, case, loss))
@@ -221,7 +261,7 @@ class Cases:
     def _place(self, form: str, case: str) -> Path:
         return self._room / f"{form}-{hashlib.sha256(case.encode()).hexdigest()[:8]}"
 
-    def _batches(self, case: str, options: Options, form: str) -> list[list[list[int]]]:
+    def _batches(self, case: str, topic: str, options: Options, form: str) -> list[list[list[int]]]:
         """[partition, rows] of each batch, until all is read."""
         found: dict[int, list[list[int]]] = {}
 
@@ -230,7 +270,7 @@ class Cases:
             found[number] = sorted([row[0], row[1]] for row in counted)
 
         query = (
-            self._stream(form, "flow", options)
+            self._stream(form, topic, options)
             .writeStream.foreachBatch(take)
             .option("checkpointLocation", str(self._place(form, case)))
             .trigger(availableNow=True)
@@ -351,6 +391,7 @@ class Cases:
 
 
 LATEST_START: Final = {"startingOffsetsByTimestampStrategy": "latest"}
+COMMITTED: Final = {"kafka.isolation.level": "read_committed"}
 
 
 def attempt(outcome: Callable[[], Any]) -> Any:

@@ -14,7 +14,12 @@ from tests.interop.jvm import POM_3_9, JvmKafka, require_jvm
 from tests.spark.conftest import MISSING
 from tests.test_layout import ROOT
 
-KEYS: Final = {"log.retention.ms": "-1", "offsets.topic.replication.factor": "1"}
+KEYS: Final = {
+    "log.retention.ms": "-1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
 PAGE: Final = ROOT / "docs" / "spark.md"
 SECONDS: Final = 900
 

@@ -32,7 +32,7 @@ from kafka08.spark.kafka import KafkaUtils, OffsetRange, TopicAndPartition
 from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.rates import BACKPRESSURE
 from kafka08.structs import TopicPartition
-from tests.arrow.logs import T0, LogCluster
+from tests.arrow.logs import SETTINGS, T0, LogCluster
 from tests.spark.filling import Topics, rows_of
 from tests.waiting import until
 
@@ -175,7 +175,7 @@ class OldGroup:
         params = {"bootstrap.servers": "b1:9092", "auto.offset.reset": reset, **NOT_ASKED}
         self._cluster = OldCluster(params, ["t"])
         self._cluster.client = brokers.client
-        self._cluster.offsets = LogOffsets(brokers.client)
+        self._cluster.offsets = LogOffsets(brokers.client, SETTINGS)
         monkeypatch.setattr(self._cluster, "rdd", lambda _, ranges, __: ranges_of(ranges))
 
     def _commit(self, _: object, __: str, ends: dict[TopicPartition, int], ___: str) -> None:

@@ -23,7 +23,7 @@ from kafka08.spark.kafka import (
 )
 from kafka08.spark.old_cluster import OldCluster
 from kafka08.structs import TopicPartition
-from tests.arrow.logs import T0, LogCluster
+from tests.arrow.logs import SETTINGS, T0, LogCluster
 from tests.spark.filling import Topics, rows_of
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def test_a_high_watermark_that_lags_is_no_fault() -> None:
     cluster = LogCluster({"t": {0: 1}})
     cluster.write(T0, [(None, b"v")] * 100)
     cluster.shapes[T0].visible = 90
-    old: Any = SimpleNamespace(offsets=LogOffsets(cluster.client), deadline=nullcontext)
+    old: Any = SimpleNamespace(offsets=LogOffsets(cluster.client, SETTINGS), deadline=nullcontext)
     OldCluster.check(old, [Range("t", 0, 50, 100), Range("t", 0, 95, 95)])
     with pytest.raises(DataLost, match=r"\[50, 101\): only \[0, 100\) is there"):
         OldCluster.check(old, [Range("t", 0, 50, 101)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,7 +19,7 @@ from kafka08.errors import (
 from kafka08.kernel import MessageAndMetadata, MessageIterator
 from kafka08.kernel.types import ENTRY_HEADER, MIN_MESSAGE_BYTES
 from kafka08.protocol import message_set
-from kafka08.protocol.fetch import FetchResponse
+from kafka08.protocol.fetch import NO_LAST_STABLE_OFFSET, AbortedTransaction, FetchResponse
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -45,6 +45,9 @@ class FetchedSet:
     source          the broker, for errors
     high_watermark  first offset that consumers must not see yet; -1 with an error
     error           why there are no messages; iterating raises it
+    last_stable_offset  first offset that readers of committed messages must not see yet; -1 if the
+                    broker did not say it
+    aborted         transactions whose messages such a reader leaves out
     """
 
     topic_partition: TopicPartition
@@ -54,6 +57,8 @@ class FetchedSet:
     source: str
     high_watermark: int = -1
     error: ApiError | None = None
+    last_stable_offset: int = NO_LAST_STABLE_OFFSET
+    aborted: Sequence[AbortedTransaction] = ()
 
     def __reduce__(self) -> tuple[object, ...]:
         # A view of a response cannot be pickled.
@@ -195,5 +200,7 @@ def fetched_set(
     if (error := error_of(result.error_code, detail)) is not None:
         raise error
     return FetchedSet(
-        topic_partition, offset, result.message_set, max_bytes, source, result.high_watermark
+        *(topic_partition, offset, result.message_set, max_bytes, source, result.high_watermark),
+        last_stable_offset=result.last_stable_offset,
+        aborted=result.aborted or (),
     )

@@ -58,6 +58,7 @@ from kafka08.errors import (
     ProtocolError,
     error_for,
 )
+from kafka08.kernel.types import MESSAGE_MAGICS
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
@@ -542,7 +543,8 @@ class PartitionFetcher:
             return Chunk(partition, b"", offset, offset, error=behind, hold=True)
         if result.aborted and self._config.isolation == READ_COMMITTED:
             data = committed(data, result.aborted)
-        return Chunk(partition, data, offset, next_offset, verified=summary.codec == 0)
+        verified = not (summary.codec and summary.magics & MESSAGE_MAGICS)
+        return Chunk(partition, data, offset, next_offset, verified=verified)
 
     def _reset(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions that have passed their log's end, or whose position was deleted. A former

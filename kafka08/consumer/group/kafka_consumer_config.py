@@ -21,7 +21,7 @@ from kafka08.consumer.group.deserializers import (
 )
 from kafka08.consumer.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from kafka08.errors import ConfigError
-from kafka08.protocol.fetch import READ_COMMITTED, READ_UNCOMMITTED
+from kafka08.protocol.fetch import ISOLATIONS
 from kafka08.safety import ALLOW_DOC
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 NONE: Final = "none"
-ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _CLIENTS: Final = "org.apache.kafka.clients.consumer."
 ASSIGNORS: Final[dict[str, type[Assignor]]] = {
     _CLIENTS + "RangeAssignor": RangeAssignor,
