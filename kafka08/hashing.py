@@ -12,6 +12,7 @@ org.apache.kafka.common.utils.Utils.murmur2 0.8.2.2.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from kafka08.config import INT_MAX, INT_MIN
@@ -60,6 +61,7 @@ def group_partition(group: str, partitions: int) -> int:
     return partition_of(java_string_hash(group), partitions)
 
 
+@lru_cache(1000)  # Each request of a transaction asks for it, and the hash is plain Python.
 def transaction_partition(transactional_id: str, partitions: int) -> int:
     """Partition of __transaction_state that stores a transactional id, of `partitions` (> 0).
 

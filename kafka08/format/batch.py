@@ -168,6 +168,6 @@ class RecordFormat(Format):
         """Write what a leader sets into a batch in place. `checksum`: a faster one than its own."""
 
 
-def entry_size(view: memoryview, position: int) -> int:
+def entry_size(view: Buffer, position: int) -> int:
     """All bytes of the entry at `position`, whose first ENTRY_HEADER_BYTES are there."""
     return ENTRY_HEADER_BYTES + int(ENTRY_HEADER.unpack_from(view, position)[1])

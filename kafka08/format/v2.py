@@ -368,7 +368,7 @@ def stamp(
     _sign(batch, checksum)
 
 
-def place(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
+def place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
     """Write into a batch where its leader appends it."""
     _OFFSETS.pack_into(batch, 0, base_offset, len(batch) - ENTRY_HEADER_BYTES, leader_epoch)
 

@@ -15,13 +15,18 @@ cdef class SegmentTail:
     pass
 
 
-def append_plain(payload, list tails, list starts, list sizes, int64_t now_ms):
+def append_plain(
+    payload, list tails, list starts, list sizes, int64_t now_ms, list leader_epochs=None
+):
     cdef Py_buffer view
     cdef Scratch scratch
     cdef Py_ssize_t i, start, size
+    cdef int32_t leader_epoch = -1
     cdef list base_offsets = []
     if not len(tails) == len(starts) == len(sizes):
         raise ValueError("as many starts and sizes as tails")
+    if leader_epochs is not None and len(leader_epochs) != len(tails):
+        raise ValueError("as many leader epochs as tails")
     memset(&scratch, 0, sizeof(Scratch))
     PyObject_GetBuffer(payload, &view, PyBUF_WRITABLE)
     try:
@@ -29,9 +34,13 @@ def append_plain(payload, list tails, list starts, list sizes, int64_t now_ms):
             start, size, tail = starts[i], sizes[i], tails[i]
             if start < 0 or not 0 <= size <= view.len - start:
                 raise IndexError("a set outside of the payload")
+            if leader_epochs is not None:
+                leader_epoch = leader_epochs[i]
             base_offsets.append(
                 -1 if tail is None
-                else append_at(<SegmentTail?>tail, payload, &view, start, size, now_ms, &scratch)
+                else append_at(
+                    <SegmentTail?>tail, payload, &view, start, size, now_ms, leader_epoch, &scratch
+                )
             )
     finally:
         free(scratch.data)
@@ -135,7 +144,7 @@ cdef int64_t indexed_position(SegmentTail tail, int64_t offset) except -2:
 
 cdef int64_t append_at(
     SegmentTail tail, object payload, const Py_buffer* view, Py_ssize_t start, int64_t size,
-    int64_t now_ms, Scratch* scratch,
+    int64_t now_ms, int32_t leader_epoch, Scratch* scratch,
 ) except -2:
     # The offset of the set's first message; -1 if it was not appended.
     cdef uint8_t* data = <uint8_t*>view.buf + start
@@ -151,6 +160,8 @@ cdef int64_t append_at(
             return -1
     else:
         rules = read_rules(tail.rules, now_ms)
+        if rules.magic == RECORDS_MAGIC:
+            return append_batch(tail, data, size, source, start, &rules, leader_epoch)
         if is_raised(data, &rules):
             size = raise_magic(data, size, tail, &rules, scratch, &walk)
             data, source = scratch.data, None
@@ -159,6 +170,47 @@ cdef int64_t append_at(
     if size <= 0 or age_of(tail, &walk, now_ms) > tail.age_max_ms:
         return -1
     return base_offset if write_walked(tail, data, size, source, start, &walk) else -1
+
+
+cdef int64_t append_batch(
+    SegmentTail tail, uint8_t* data, int64_t size, object source, Py_ssize_t start,
+    const RuleSet* rules, int32_t leader_epoch,
+) except -2:
+    # `append_at` for a set that must be one batch of records. One that is left has its offset again.
+    cdef Walk walk
+    cdef int64_t base_offset = tail.end_offset
+    cdef object batch = None
+    if (
+        rules.log_append_time
+        or leader_epoch < 0
+        or tail.noted_epoch != leader_epoch
+        or not number_records(
+            data, size, base_offset, tail.max_entry_bytes, rules, leader_epoch, &walk
+        )
+    ):
+        return -1
+    if (
+        walk.last_offset - tail.base_offset <= INT32_MAX
+        and age_of(tail, &walk, rules.now_ms) <= tail.age_max_ms
+    ):
+        if <int64_t>load64(data + RECORDS_PRODUCER) == -1:
+            if write_walked(tail, data, size, source, start, &walk):
+                return base_offset
+        else:
+            batch = tail.records.next_batch(
+                <int64_t>load64(data + RECORDS_PRODUCER),
+                <int16_t>(data[RECORDS_PRODUCER + 8] << 8 | data[RECORDS_PRODUCER + 9]),
+                <int32_t>load32(data + RECORDS_SEQUENCE),
+                base_offset,
+                walk.last_offset,
+                walk.max_timestamp_ms,
+                (data[RECORDS_ATTRIBUTES + 1] & TRANSACTIONAL_BIT) != 0,
+            )
+            if batch is not None and write_walked(tail, data, size, source, start, &walk):
+                tail.records.note_batch(batch, rules.now_ms)
+                return base_offset
+    store64(data, 0)
+    return -1
 
 
 cdef bint append_checked(SegmentTail tail, object data, int64_t now_ms) except -1:
@@ -280,7 +332,7 @@ cdef inline bint has_room(SegmentTail tail, const uint8_t* data, int64_t size):
         and tail.size > 0
         and ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES <= size < GIL_RELEASE_BYTES
         and size <= tail.segment_bytes - tail.size
-        and not data[ATTRIBUTES_POSITION] & CODEC_MASK
+        and not codec_of(data)
         and 0 <= tail.end_offset <= INT64_MAX - size
     )
 

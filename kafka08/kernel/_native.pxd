@@ -15,5 +15,5 @@ cdef class SegmentTail:
     cdef public int64_t max_entry_bytes, segment_bytes, index_interval_bytes, age_max_ms
     cdef public bint takes_plain_sets, is_full, index_is_due
     cdef public int descriptor
-    cdef public int32_t min_in_sync
-    cdef public object rules, read, write, index_tail
+    cdef public int32_t min_in_sync, noted_epoch
+    cdef public object rules, read, write, index_tail, records

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from kafka08.kernel.types import (
+    BatchesOfProducers,
     Buffer,
     Columns,
     Converted,
@@ -386,6 +387,8 @@ class SegmentTail:
     descriptor: int
     min_in_sync: int
     index_tail: IndexTail | None
+    noted_epoch: int
+    records: BatchesOfProducers | None
 
 def append_plain(
     payload: Buffer,
@@ -393,6 +396,7 @@ def append_plain(
     starts: list[int],
     sizes: list[int],
     now_ms: int,
+    leader_epochs: list[int] | None = None,
 ) -> list[int]: ...
 def append_copies(
     tails: list[SegmentTail | None], sets: list[Buffer], now_ms: int

@@ -8,6 +8,9 @@ from itertools import chain, zip_longest
 from struct import Struct
 from typing import Final
 
+from kafka08.format import codec_of as codec_of_set
+from kafka08.format.batch import NO_PRODUCER
+from kafka08.format.v2 import V2, place
 from kafka08.kernel._python_requests import write_fetched
 from kafka08.kernel._python_sets import (
     SetSummary,
@@ -19,16 +22,15 @@ from kafka08.kernel._python_sets import (
     validate_and_assign,
     walk,
 )
-from kafka08.kernel._python_validation import check_key, validate_and_stamp
+from kafka08.kernel._python_validation import check_key, number_batch, validate_and_stamp
 from kafka08.kernel.types import (
     ANY_DIFFERENCE_MS,
-    ATTRIBUTES_POSITION,
-    CODEC_MASK,
     EMPTY_ENTRY_BYTES,
     MAGIC_POSITION,
     MAX_SET_BYTES,
     RECORDS_MAGIC,
     TIMESTAMP_BYTES,
+    BatchesOfProducers,
     Buffer,
     EntryTooLarge,
     Rules,
@@ -75,6 +77,7 @@ class SegmentTail:
     index_is_due             the last set needs an index entry: the owner adds one at once
     index_tail               gets these entries as long as it has allocated room; None: the owner
                              adds each one
+    records                  knows the producers of record batches
 
     The limits of `append_plain`:
 
@@ -91,6 +94,7 @@ class SegmentTail:
     write                    (data, position): writes all of it, or raises OSError
     descriptor               the open file of both, which the native kernel uses directly; -1: there
                              is none
+    noted_epoch              the leader epoch whose batches are noted already; -1: none
     """
 
     base_offset: int
@@ -116,6 +120,8 @@ class SegmentTail:
     descriptor: int
     min_in_sync: int
     index_tail: IndexTail | None
+    noted_epoch: int
+    records: BatchesOfProducers | None
 
     __slots__ = tuple(__annotations__)
 
@@ -126,6 +132,7 @@ def append_plain(
     starts: list[int],
     sizes: list[int],
     now_ms: int,
+    leader_epochs: list[int] | None = None,
 ) -> list[int]:
     """Append plain sets, the bytes of `payload` at `starts`, to the ends of segments: check, number
     in place, one write each. Returns the offset of each set's first message, -1 if it was not
@@ -134,7 +141,10 @@ def append_plain(
     It leaves to the caller, besides what has no tail: sets for an empty segment or one that must
     roll; compressed sets, sets of 256 KB and more, and sets that end inside an entry; invalid sets,
     failed writes, and all sets under LogAppendTime. Of these only the offsets may have been
-    overwritten.
+    overwritten, and those of a record batch have not.
+
+    A set for a topic of magic 2 is one record batch, which gets the leader epoch of its tail in
+    `leader_epochs`. The first batch of an epoch is left, and of a producer all but its next one.
 
     A set of magic 0 for a topic of magic 1 that accepts any timestamp is converted as by `convert`,
     which does not change its bytes in `payload`.
@@ -143,11 +153,14 @@ def append_plain(
         raise ValueError("as many starts and sizes as tails")
     view = memoryview(payload)
     base_offsets: list[int] = []
-    for tail, start, size in zip(tails, starts, sizes, strict=True):
+    epochs = [-1] * len(tails) if leader_epochs is None else leader_epochs
+    if len(epochs) != len(tails):
+        raise ValueError("as many leader epochs as tails")
+    for tail, start, size, epoch in zip(tails, starts, sizes, epochs, strict=True):
         if start < 0 or not 0 <= size <= len(view) - start:
             raise IndexError("a set outside of the payload")
         data = view[start : start + size]
-        base_offsets.append(-1 if tail is None else _append(tail, data, now_ms))
+        base_offsets.append(-1 if tail is None else _append(tail, data, now_ms, epoch))
     return base_offsets
 
 
@@ -233,7 +246,7 @@ def _indexed_position(tail: SegmentTail, offset: int) -> int:
     return position
 
 
-def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
+def _append(tail: SegmentTail, data: memoryview, now_ms: int, leader_epoch: int) -> int:
     size, base_offset = len(data), tail.end_offset
     if not (
         tail.takes_plain_sets
@@ -241,10 +254,13 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
         and tail.size > 0
         and EMPTY_ENTRY_BYTES <= size < LARGE_BYTES
         and size <= tail.segment_bytes - tail.size
-        and not data[ATTRIBUTES_POSITION] & CODEC_MASK
+        and not codec_of_set(data)
     ):
         return -1
     rules = tail.rules
+    if rules is not None and rules.magic == RECORDS_MAGIC:
+        return _append_batch(tail, data, now_ms, leader_epoch, rules)
+    source: Buffer = data
     try:
         if rules is None:
             summary = validate_and_assign(data, base_offset, tail.max_entry_bytes)
@@ -253,8 +269,8 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
         elif data[MAGIC_POSITION] == rules.magic:
             summary = validate_and_stamp(data, base_offset, tail.max_entry_bytes, rules, now_ms)
         elif rules.magic and rules.max_difference_ms == ANY_DIFFERENCE_MS:
-            data = _raise_magic(data, base_offset, tail.max_entry_bytes, rules)
-            summary, size = validate(data, tail.max_entry_bytes), len(data)
+            source = _raise_magic(data, base_offset, tail.max_entry_bytes, rules)
+            summary, size = validate(source, tail.max_entry_bytes), len(source)
         else:
             return -1
     except (ValueError, OverflowError):
@@ -263,9 +279,43 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
         return -1
     if rules is not None and summary.magics != 1 << rules.magic:
         return -1
-    if _age_of(tail, summary, now_ms) > tail.age_max_ms or not _write_walked(tail, data, summary):
+    if _age_of(tail, summary, now_ms) > tail.age_max_ms or not _write_walked(tail, source, summary):
         return -1
     return base_offset
+
+
+def _append_batch(
+    tail: SegmentTail, data: memoryview, now_ms: int, leader_epoch: int, rules: Rules
+) -> int:
+    """The same for a set that must be one record batch. One that is left has its offset again."""
+    if rules.log_append_time or leader_epoch < 0 or tail.noted_epoch != leader_epoch:
+        return -1
+    limit = tail.max_entry_bytes
+    summary = number_batch(data, tail.end_offset, limit, rules, now_ms, leader_epoch)
+    if summary is None:
+        return -1
+    head = V2().batch(data, 0)
+    fits = summary.last_offset - tail.base_offset <= INT_MAX
+    if fits and _age_of(tail, summary, now_ms) <= tail.age_max_ms:
+        batch = None
+        if head.producer_id != NO_PRODUCER:
+            assert tail.records is not None
+            batch = tail.records.next_batch(
+                head.producer_id,
+                head.producer_epoch,
+                head.base_sequence,
+                head.base_offset,
+                head.last_offset,
+                head.max_timestamp_ms,
+                head.is_transactional,
+            )
+        is_next = batch is not None or head.producer_id == NO_PRODUCER
+        if is_next and _write_walked(tail, data, summary):
+            if batch is not None and tail.records is not None:
+                tail.records.note_batch(batch, now_ms)
+            return head.base_offset
+    place(data, 0, leader_epoch)
+    return -1
 
 
 def _append_copy(tail: SegmentTail, data: Buffer, now_ms: int) -> bool:

@@ -322,6 +322,8 @@ def _produce_body(payload: memoryview) -> int:
     position = _body(payload)
     if _version(payload) >= TRANSACTIONAL_PRODUCE:
         (length,) = SHORT.unpack_from(payload, position)
+        if length < -1:
+            raise _NotHandled
         position += SHORT.size + max(0, length)
     return position
 

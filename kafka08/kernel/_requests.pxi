@@ -60,7 +60,7 @@ cdef inline void skip_transactional_id(Body* body) noexcept nogil:
     cdef int32_t length
     if body.at > 0 and body.data[REQUEST_VERSION + 1] >= TRANSACTIONAL_PRODUCE:
         length = take16(body)
-        skip(body, length if length > 0 else 0)
+        skip(body, 0 if length == -1 else length)
 
 
 cdef inline int version_of(const Body* body) noexcept nogil:

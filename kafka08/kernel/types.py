@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from struct import Struct
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kafka08.format.types import *  # noqa: F403
 from kafka08.format.types import MAX_MAGIC, Buffer, CorruptMessage
@@ -34,7 +34,7 @@ XERIAL_HEADER: Final = Struct(">8sii")
 XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_SIZE: Final = Struct(">i")
 """Before each raw block of that stream."""
-INTERFACE: Final = 38
+INTERFACE: Final = 39
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
@@ -190,3 +190,23 @@ class Columns:
         # A column may be a view of the response, which cannot be pickled.
         parts = (getattr(self, part.name) for part in fields(self))
         return type(self), tuple(bytes(p) if isinstance(p, memoryview) else p for p in parts)
+
+
+class BatchesOfProducers(Protocol):
+    """The state of a log that batches of producers with an id need."""
+
+    def next_batch(
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp_ms: int,
+        is_transactional: bool,
+        /,
+    ) -> object | None:
+        """The batch of a client, if it is the next one of its producer; None leaves it."""
+
+    def note_batch(self, batch: Any, now_ms: int, /) -> object:
+        """Note that it was appended."""

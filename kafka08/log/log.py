@@ -131,11 +131,11 @@ class Log(ReadableLog):
         self._base_offsets = self._segments.base_offsets
         self.active_segment = self._segments.active
         self.active_segment.activate(config.segment_index_bytes)
-        self.active_segment.take_limits(config)
+        self.records = RecordState(self.directory, disk, is_kept=config.keeps_record_state)
+        self.active_segment.take_limits(config, self.records)
         self.active_segment.end_offset = log_end_offset
         if not config.gives_time:  # else the messages may have other timestamps than the index
             self.active_segment.take_largest(loaded.largest)
-        self.records = RecordState(self.directory, disk, is_kept=config.keeps_record_state)
         # Above the log end if that was not on disk at a power failure.
         self.log_start_offset = max(min(log_start_offset, log_end_offset), self.first_base_offset)
         self._restore_records(may_have_batches=config.stores_records and not clean_shutdown)
@@ -159,7 +159,7 @@ class Log(ReadableLog):
             # In no segment does magic 0 follow magic 1: see stored_format.
             self.active_segment.is_full = True
         self._config = config
-        self.active_segment.take_limits(config)
+        self.active_segment.take_limits(config, self.records)
 
     @property
     def is_closed(self) -> bool:
@@ -339,6 +339,7 @@ class Log(ReadableLog):
         segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
         if noted:
             self.records.note(memoryview(data), noted, now_ms, segment)
+            segment.noted_epoch = self.records.epochs.latest
         segment.end_offset = end_offset = summary.last_offset + 1
         if flush and end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
@@ -520,7 +521,7 @@ class Log(ReadableLog):
             )
         self._unsynced.was_cut = self._unsynced.was_cut or position is not None
         self.active_segment.end_offset = offset
-        self.active_segment.take_limits(self.config)
+        self.active_segment.take_limits(self.config, self.records)
         self.recovery_point = min(offset, self.recovery_point)
         self.log_start_offset = min(offset, self.log_start_offset)
         if is_cut:
@@ -585,7 +586,7 @@ class Log(ReadableLog):
     def _add_segment(self, base_offset: int) -> None:
         segment = self._open_segment(base_offset)
         segment.activate(self.config.segment_index_bytes)
-        segment.take_limits(self.config)
+        segment.take_limits(self.config, self.records)
         segment.end_offset = self.log_end_offset
         self.active_segment.takes_plain_sets = False
         self._segments.append(segment)

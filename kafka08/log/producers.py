@@ -205,19 +205,21 @@ class Producers:
         self._check_transaction(batch)
         expected = 0
         if known is not None and batch.epoch == known.epoch:
+            expected = known.last_sequence + 1 & SEQUENCE_MAX
+            if before is None and batch.base_sequence == expected:
+                return None  # None of the last ones has it.
             for one in known.batches:
                 if (one.base_sequence, one.last_sequence) == (
                     batch.base_sequence,
                     batch.last_sequence,
                 ):
                     return Repeated(one.base_offset, one.last_offset, one.max_timestamp_ms)
-            expected = known.last_sequence + 1
         if before is not None and before.epoch == batch.epoch:
-            expected = before.last_sequence + 1
-        if batch.base_sequence != expected & SEQUENCE_MAX:
+            expected = before.last_sequence + 1 & SEQUENCE_MAX
+        if batch.base_sequence != expected:
             raise OutOfOrderSequence(
                 f"producer {batch.producer_id} epoch {batch.epoch}: sequence "
-                f"{batch.base_sequence}, but {expected & SEQUENCE_MAX} is next"
+                f"{batch.base_sequence}, but {expected} is next"
             )
         return None
 

@@ -17,10 +17,10 @@ import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kafka08 import kernel
-from kafka08.errors import CorruptLog
+from kafka08.errors import ApiError, CorruptLog
 from kafka08.format import Batch, batches, magic_of
 from kafka08.format.batch import NO_PRODUCER
 from kafka08.kernel.types import RECORDS_MAGIC, Buffer
@@ -44,7 +44,7 @@ from kafka08.log.names import (
 )
 from kafka08.log.producer_entries import read_marker, sequenced
 from kafka08.log.producer_snapshot import decode_producers, encode_producers
-from kafka08.log.producers import Producers
+from kafka08.log.producers import Producers, SequencedBatch
 from kafka08.log.recovery import CHUNK_BYTES
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogSlice
@@ -163,6 +163,19 @@ class RecordState:
         if found is None:
             return None
         return AppendInfo(found.base_offset, found.last_offset, 0, 0, found.max_timestamp_ms)
+
+    def next_batch(self, *fields: Any) -> SequencedBatch | None:
+        """The batch of a client with these fields of a SequencedBatch, if it is the next one of its
+        producer; None for another, which `repeated` answers."""
+        batch = SequencedBatch(*fields)
+        try:
+            return batch if self.producers.check(batch) is None else None
+        except ApiError:
+            return None
+
+    def note_batch(self, batch: SequencedBatch, now_ms: int) -> None:
+        """A batch that `next_batch` has returned is in the log."""
+        self.producers.append(batch, now_ms)
 
     def note_epochs(self, found: Iterable[Batch]) -> None:
         """These batches are about to be appended, or are in the log. FileRefused, StorageError."""

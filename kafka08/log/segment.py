@@ -18,6 +18,7 @@ from kafka08.format import HEAD_BYTES_MAX, Batch, batch_at
 from kafka08.kernel.types import (
     MAX_SET_BYTES,
     NO_TIMESTAMP,
+    BatchesOfProducers,
     Buffer,
 )
 from kafka08.log import crashpoints
@@ -35,6 +36,7 @@ from kafka08.log.files import (
     storage_errors,
 )
 from kafka08.log.index_file import IndexFile
+from kafka08.log.leader_epochs import NO_EPOCH
 from kafka08.log.names import (
     DELETED_SUFFIX,
     index_file,
@@ -165,11 +167,13 @@ class LogSegment(kernel.SegmentTail):
         time_index = self.time_index
         return self.index.is_full or (time_index is not None and time_index.is_full)
 
-    def take_limits(self, config: LogConfig) -> None:
-        """Set the limits of appends by `kernel.append_plain`."""
+    def take_limits(self, config: LogConfig, records: BatchesOfProducers) -> None:
+        """Set the limits of appends by `kernel.append_plain`. The next record batch is one of the
+        log's `records` that it does not append."""
         # What the kernel appends is neither synced nor compressed by it.
-        by_kernel = not (config.target_codec or config.stores_records)
-        self.takes_plain_sets = by_kernel and config.flush_messages == LONG_MAX
+        self.takes_plain_sets = not config.target_codec and config.flush_messages == LONG_MAX
+        self.records = records
+        self.noted_epoch = NO_EPOCH
         self.rules = config.append_rules
         self.max_entry_bytes = config.max_message_bytes
         least = config.min_insync_replicas

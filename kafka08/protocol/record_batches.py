@@ -16,8 +16,8 @@ from typing import Final
 
 from kafka08 import kernel
 from kafka08.errors import UnsupportedForMessageFormat
-from kafka08.format import Batch, Message, RecordFormat, batches, format_of
-from kafka08.format.v2 import VARINT
+from kafka08.format import Batch, Message, RecordFormat, batches, entry_size, format_of, magic_of
+from kafka08.format.v2 import V2, VARINT
 from kafka08.kernel.types import (
     LOG_APPEND_TIME,
     MAX_SET_BYTES,
@@ -56,6 +56,8 @@ def _decompress(
 def is_one_batch(data: Buffer) -> bool:
     """Whether a set has the one whole batch that Produce 3 sends; bytes behind it that are no entry
     do not count."""
+    if magic_of(data) == RECORDS_MAGIC and entry_size(data, 0) == len(data) >= V2.head_bytes:
+        return True
     try:
         return [batch.magic for batch in batches(data)] == [RECORDS_MAGIC]
     except kernel.CorruptMessage:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.format import Batch, batches
 from kafka08.log.coordinator_batches import transactional_batch
 from kafka08.log.producers import TransactionEnd
@@ -48,6 +49,33 @@ CAPTURED: dict[str, dict[str, Any]] = {
 
 def world_of(tmp_path: Path, **keys: Any) -> World:
     return World(tmp_path, api_level="0.11.0", **keys)
+
+
+def test_each_leadership_notes_its_epoch_once(tmp_path: Path) -> None:
+    """Where its first batch is, though the kernel appends those behind it; also in new segments,
+    and after the log was cut."""
+    world = world_of(tmp_path)
+    batch = kernel.build_from_lists(None, [bytes(60)], 0, 1, 2, world.runtime.time_ms())
+
+    def produce(count: int) -> int:
+        """In a new leadership, whose epoch is returned."""
+        world.lead("t", config={"segment.bytes": "400"})
+        for _ in range(count):
+            topic = ProduceTopic("t", [ProducePartition(0, bytearray(batch))])
+            (found,) = world.client.call(ProduceRequest(1, 1000, [topic], version=3)).topics
+            assert 0 == found.partitions[0].error_code
+        return int(world.partition("t").leader_epoch)
+
+    first, second = produce(6), produce(3)
+    log = world.partition("t").leader_log()
+    parts = [log.read(base, 1 << 20).bytes() for base in (0, 3, 6)]
+    stored = [one.leader_epoch for part in parts for one in batches(part)]
+    assert [first] * 6 + [second] * 3 == stored
+    assert [(first, 0), (second, 6)] == list(log.records.epochs.entries)
+    world.lead("t", leader=2, isr=(1, 2), replicas=(1, 2))
+    log.truncate_to(7)
+    third = produce(3)
+    assert [(first, 0), (second, 6), (third, 7)] == list(log.records.epochs.entries)
 
 
 class TestMetadata:

@@ -63,6 +63,8 @@ def a_tail(kernel: ModuleType, file: File, **fields: Any) -> Any:
         "descriptor": -1,
         "min_in_sync": -1,
         "index_tail": None,
+        "noted_epoch": -1,
+        "records": None,
     }
     for name, value in (values | fields).items():
         setattr(tail, name, value)

@@ -17,7 +17,7 @@ cdef class LeaderState:
     cdef public dict followers
     cdef public tuple isr, maximal_isr
     cdef public bint is_leader, is_internal, is_queued
-    cdef public int32_t reached_in_sync
+    cdef public int32_t reached_in_sync, leader_epoch
     cdef public int64_t high_watermark, high_watermark_max, messages_in, bytes_in, bytes_out
     cdef public int64_t produce_requests, fetch_requests
 

@@ -110,7 +110,6 @@ class Partition(LeaderState):
         "failed_produce_requests",
         "isr_change",
         "leader",
-        "leader_epoch",
         "least_in_sync",
         "led_until",
         "replicas",

@@ -76,6 +76,7 @@ class LeaderState:
     maximal_isr              ids of the replicas that limit the HW
     is_leader                False: nothing is appended as the leader
     is_internal              True: Produce requests append nothing
+    leader_epoch             of the last accepted change of the leadership
     is_queued                True: others wait to be appended, so nothing else is
     high_watermark           see above
     high_watermark_max       it does not rise above this: an fsync is under way from here on
@@ -96,6 +97,7 @@ class LeaderState:
         "is_leader",
         "is_queued",
         "isr",
+        "leader_epoch",
         "log",
         "maximal_isr",
         "messages_in",
@@ -114,6 +116,7 @@ class LeaderState:
         is_leader: bool
         is_internal: bool
         is_queued: bool
+        leader_epoch: int
         high_watermark: int
         high_watermark_max: int
         messages_in: int
@@ -274,10 +277,12 @@ def append_sets(
     The caller appends the remaining sets: those for an internal partition, or one that does not
     accept them now, and those that `kernel.append_plain` leaves."""
     tails: list[SegmentTail | None] = []
+    epochs: list[int] = []
     for partition in partitions:
         takes = not partition.is_internal and partition.accepts(acks)
         tails.append(partition._tail() if takes else None)
-    base_offsets = kernel.append_plain(payload, tails, starts, sizes, now_ms)
+        epochs.append(partition.leader_epoch)
+    base_offsets = kernel.append_plain(payload, tails, starts, sizes, now_ms, epochs)
     for number, partition in enumerate(partitions):
         if base_offsets[number] >= 0:
             partition.note_append(base_offsets[number], sizes[number])
@@ -287,17 +292,20 @@ def append_sets(
 
 def append_records(partition: LeaderState, records: Messages, acks: int, now_ms: int) -> int:
     """Append keys and values of the broker itself as one plain set, also to an internal partition;
-    their timestamp is `now_ms` if the topic has magic 1. Returns the offset of the first, or -1 if
-    nothing was appended."""
+    their timestamp is `now_ms` if the topic's magic has one. Returns the offset of the first, or -1
+    if nothing was appended."""
     if not partition.accepts(acks):
         return -1
     tail = partition._tail()
     if not tail.takes_plain_sets:
         return -1
     magic = 0 if tail.rules is None else tail.rules.magic
-    timestamps = [now_ms] * len(records) if magic else None
-    data = kernel.build_set(records, magic=magic, timestamps=timestamps)
-    [base_offset] = kernel.append_plain(data, [tail], [0], [len(data)], now_ms)
+    keys: list[Any] = [key for key, _ in records]
+    values: list[Any] = [value for _, value in records]
+    times = now_ms if magic else None
+    data = kernel.build_from_lists(keys, values, 0, len(records), magic, times)
+    epochs = [partition.leader_epoch]
+    [base_offset] = kernel.append_plain(data, [tail], [0], [len(data)], now_ms, epochs)
     if base_offset >= 0:
         partition.note_append(base_offset, len(data))
         index_last_sets([partition])

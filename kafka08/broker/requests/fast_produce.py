@@ -10,7 +10,7 @@ handlers.produce decodes and handles a request with
     an unknown or repeated partition
     more than PARTITIONS_AT_ONCE partitions, which it handles in batches
     acks other than -1, 0 and 1
-    a set that is not one record batch, or a transactional id (version 3)
+    a set that is not one record batch, or that its transaction does not let pass (version 3)
 
 With acks -1 the response is encoded at once, and sent when the replicas have all messages.
 """
@@ -86,12 +86,10 @@ class FastProduce:
         if request is None or not -1 <= request[0] <= 1:
             return FALL_BACK
         acks, timeout_ms, found, starts, sizes = request
-        if payload[VERSION_LOW_BYTE] >= MAGIC_2_VERSION and (
-            has_transactional_id(payload)
-            or not all(
-                is_one_batch(payload[at : at + size])
-                for at, size in zip(starts, sizes, strict=True)
-            )
+        if payload[VERSION_LOW_BYTE] >= MAGIC_2_VERSION and not self._lets_pass(
+            transactional_id_of(payload),
+            found,
+            [payload[at : at + size] for at, size in zip(starts, sizes, strict=True)],
         ):
             return FALL_BACK
         base_offsets = append_sets(payload, found, starts, sizes, acks, self._time_ms())
@@ -107,6 +105,18 @@ class FastProduce:
             return response
         results = partial(results_of, found, base_offsets)
         return self._wait(payload, link, timeout_ms, pending, results, response)
+
+    def _lets_pass(
+        self, transactional_id: str | None, found: list[Partition], sets: list[memoryview]
+    ) -> bool:
+        """Whether each set is one record batch, and its partition is in its transaction."""
+        if not all(map(is_one_batch, sets)):
+            return False
+        if transactional_id is None:
+            return True
+        names = [one.topic_partition for one in found]
+        begin = self._broker.transaction_checks.begin
+        return not begin(transactional_id, dict(zip(names, sets, strict=True)))
 
     def _append_rest(
         self,
@@ -211,9 +221,11 @@ def results_of(found: list[Partition], base_offsets: list[int]) -> AppendResults
     }
 
 
-def has_transactional_id(payload: memoryview) -> bool:
-    """Whether a Produce request of version 3 that the kernel could read has one, which comes
+def transactional_id_of(payload: memoryview) -> str | None:
+    """The transactional id of a Produce request of version 3 that the kernel could read; it comes
     behind the client id."""
     (client_id_bytes,) = LENGTH.unpack_from(payload, CLIENT_ID_POSITION)
     at = CLIENT_ID_POSITION + LENGTH.size + max(0, client_id_bytes)
-    return int(LENGTH.unpack_from(payload, at)[0]) != NULL_LENGTH
+    (size,) = LENGTH.unpack_from(payload, at)
+    at += LENGTH.size
+    return None if size == NULL_LENGTH else str(payload[at : at + size], "utf-8", "replace")

@@ -14,6 +14,7 @@ def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
         "topic_partition": "t-0",
         "is_queued": False,
         "high_watermark_max": 2**63 - 1,
+        "leader_epoch": 3,
         "followers": {},
         "isr": (1,),
         "reached_in_sync": 1,

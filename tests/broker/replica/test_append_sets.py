@@ -11,7 +11,7 @@ import pytest
 from kafka08.broker.replica.replica_state import NOT_AT_THE_END
 from kafka08.kernel.types import Buffer, Rules
 from tests.broker.replica.leaders import a_leader
-from tests.kernel.sets import plain
+from tests.kernel.sets import plain, records
 from tests.kernel.tails import NOW_MS, File, a_tail
 
 PLAIN = plain([(None, b"a"), (None, b"b")])
@@ -46,16 +46,31 @@ def test_a_broker_appends_to_internal_partitions(kernel: ModuleType) -> None:
     assert -1 == kernel.append_records(a_leader(kernel, None), records, 1, NOW_MS)
 
 
-@pytest.mark.parametrize("magic", [0, 1])
+def test_batches_get_the_epoch_of_their_partition(kernel: ModuleType) -> None:
+    """One whose log has not noted that epoch yet is left."""
+    leaders = [
+        a_leader(
+            kernel,
+            a_tail(kernel, File(), rules=Rules(magic=2), noted_epoch=noted),
+            leader_epoch=epoch,
+        )
+        for noted, epoch in ((4, 4), (4, 5), (-1, -1))
+    ]
+    batch = records(0, [(None, b"a"), (None, b"b")])
+    assert [40, -1, -1] == append(kernel, leaders, [batch] * 3)
+    assert [2, 0, 0] == [one.messages_in for one in leaders]
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
 def test_records_of_a_broker_have_its_time(kernel: ModuleType, magic: int) -> None:
     """Where the topic's messages have timestamps."""
-    file = File()
-    leader = a_leader(kernel, a_tail(kernel, file, rules=Rules(magic=magic, keys_required=True)))
+    file, rules = File(), Rules(magic=magic, keys_required=True)
+    leader = a_leader(kernel, a_tail(kernel, file, rules=rules, noted_epoch=3), leader_epoch=3)
     assert 40 == kernel.append_records(leader, [(b"k", b"v")], 1, NOW_MS)
     [(_, data)] = file.written
-    [message] = kernel.entries(data, verify_crc=True)
+    [message] = kernel.messages(data, "t", 0, 0, None)
     assert (40, b"k", b"v") == (message.offset, message.key, message.value)
-    assert (magic, NOW_MS if magic else -1) == (message.magic, message.timestamp_ms)
+    assert (magic, NOW_MS if magic else -1) == (data[16], message.timestamp)
 
 
 def test_an_append_is_counted(kernel: ModuleType) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.broker.requests.handlers import produce as handler
 from kafka08.format.batch import Batch, Message
 from kafka08.format.v2 import V2
 from kafka08.kernel.types import CREATE_TIME
+from kafka08.log.log import Log
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.record_batches import compress
 from kafka08.structs import TRANSACTIONS_TOPIC
@@ -74,6 +76,22 @@ def test_a_fenced_producer_is_refused_everywhere(coordinator: Coordinator) -> No
     produce(coordinator, 0)
     coordinator.runtime.advance(121)
     assert [47, 47] == produce(coordinator, 0, 1, sequence=1)
+
+
+def test_batches_that_pass_need_no_handler(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fast path answers their requests, and the kernel appends all but the first of an
+    epoch."""
+    coordinator.add(0)
+    assert [0] == produce(coordinator, 0)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("decoded, or appended in Python")
+
+    monkeypatch.setattr(handler, "append", refuse)
+    monkeypatch.setattr(Log, "append", refuse)
+    assert [0] == produce(coordinator, 0, sequence=1)
 
 
 def test_a_coordinator_that_does_not_know_yet(coordinator: Coordinator) -> None:
