@@ -159,9 +159,8 @@ class FetchCall:
 
     def _decide(self, reads: Reads) -> ResponseFrame | None:
         """Respond, or wait for more."""
-        if self._replica_id >= 0:
-            # After the reads: the response has the HWs from before.
-            self._record(reads)
+        # After the reads: the response has the HWs from before.
+        acknowledges = self._replica_id >= 0 and self._record(reads)
         if (
             self._max_wait_ms <= 0
             or not self._partitions
@@ -170,6 +169,9 @@ class FetchCall:
         ):
             return self._respond(reads)
         self._park(reads)
+        if acknowledges:
+            # A coordinator may have appended what follows, after the reads: a marker.
+            self._broker.replica_manager.purgatories.wake_followers(self._all_names())
         return None
 
     def _errors_end_wait(self, reads: Reads) -> bool:
@@ -195,6 +197,9 @@ class FetchCall:
             return self._names[number]
         name: TopicPartition = self._partitions[number].topic_partition
         return name
+
+    def _all_names(self) -> list[TopicPartition]:
+        return self._names or [partition.topic_partition for partition in self._partitions]
 
     def _outlive_payload(self) -> None:
         """Keep a copy of the request: the buffer that received it is used again."""
@@ -313,8 +318,8 @@ class FetchCall:
                 return False
         return True
 
-    def _record(self, reads: Reads) -> None:
-        """Record a follower's positions."""
+    def _record(self, reads: Reads) -> bool:
+        """Record a follower's positions. True if that completed a delayed produce."""
         partitions, offsets, starts = self._partitions, self._offsets, self._log_starts
         if reads.codes or reads.in_turns or not self._accepts_follower():
             accepted = self._accepted(reads)
@@ -322,7 +327,7 @@ class FetchCall:
             offsets = [offsets[number] for number in accepted]
             starts = None if starts is None else [starts[number] for number in accepted]
         manager = self._broker.replica_manager
-        manager.record_follower_fetches(partitions, offsets, self._replica_id, starts)
+        return manager.record_follower_fetches(partitions, offsets, self._replica_id, starts)
 
     def _accepted(self, reads: Reads) -> list[int]:
         """The partitions whose positions can be recorded. One that `doubts` its offset, or was
@@ -363,6 +368,13 @@ class FetchCall:
         )
         if not to_read or acknowledges:
             self._park_follower(ends)
+            if (
+                acknowledges
+                and not to_read
+                and replica_state.has_news(self._partitions, self._offsets)
+            ):
+                # A coordinator has appended what follows, after `ends` were found: a marker.
+                self._broker.replica_manager.purgatories.wake_followers(self._all_names())
             return None
         response = self._copied(positions, high_watermarks)
         if response is not None:
@@ -428,7 +440,7 @@ class FetchCall:
     def _park(self, reads: Reads) -> None:
         """Wait for more data of the partitions without an error, then read everything again."""
         self._outlive_payload()
-        names = self._names or [partition.topic_partition for partition in self._partitions]
+        names = self._all_names()
         starts: dict[TopicPartition, LogOffset | int]
         if self._min_bytes > 1 or reads.in_turns:
             # Positions of now: a segment that is rolled meanwhile ends the wait.

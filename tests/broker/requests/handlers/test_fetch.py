@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.protocol import message_set
+from kafka08.protocol.codec import encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
+from kafka08.structs import TopicPartition
 from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
 CONSUMER, FOLLOWER = -1, 2
@@ -142,3 +145,26 @@ def produce(world: World, topic: str) -> None:
     parts = [ProducePartition(0, data)]
     response = Client(world).call(ProduceRequest(1, 1, [ProduceTopic(topic, parts)]))
     assert NO_ERROR == response.topics[0].partitions[0].error_code
+
+
+@pytest.mark.parametrize("min_bytes", [1, 2])
+def test_what_a_fetch_has_the_broker_append_is_in_its_response(
+    tmp_path: Path, min_bytes: int
+) -> None:
+    """A coordinator whose record the in-sync replicas have appends markers: while the fetch is
+    handled that says so. Its follower gets them at once, not after replica.fetch.wait.max.ms."""
+    world = World(tmp_path)
+    world.lead("t", isr=[1, 2], replicas=[1, 2])
+    tp = TopicPartition("t", 0)
+
+    def append(value: bytes, acks: int, done: Callable[[object], object]) -> None:
+        data = bytearray(message_set.encode([(None, value)]))
+        world.appender.append({tp: data}, required_acks=acks, timeout_ms=1000, done=done)
+
+    append(b"a record", -1, lambda _: append(b"a marker", 1, lambda _: None))
+    wanted = [FetchTopic("t", [FetchPartition(0, 1, 1000)])]
+    follower = Client(world)
+    follower.send(encode_request(FetchRequest(FOLLOWER, 500, min_bytes, wanted), 1, "test"))
+    world.runtime.advance(0)
+    [frame] = follower.frames()
+    assert b"a marker" in frame
