@@ -18,6 +18,7 @@ from kafka08.producer.future import Stretch
 from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.protocol.types import Buffer
+from kafka08.structs import TopicPartition
 
 T = TypeVar("T")
 Values = Sequence[bytes | None]
@@ -34,7 +35,8 @@ class Bulk:
     After a stretch is refused for want of memory, the rest is refused too: otherwise the records of
     a partition would change their order. So it is after any other error, as of a close, if records
     were accepted before it: their results are in the future. `now_ms`: the time of records without
-    a timestamp. `before`: called with the queue of each batch.
+    a timestamp. `before`: called with the queue of each batch. `refuse`: returns the batch of
+    records that are not accepted.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class Bulk:
         block_s: float,
         now_ms: int,
         before: Callable[[PartitionQueue], object] = lambda _: None,
+        refuse: Callable[[TopicPartition, KafkaError], RecordBatch] = RecordBatch.failed,
     ) -> None:
+        self._refuse = refuse
         self._before = before
         self._accumulator = accumulator
         self.now_ms = now_ms
@@ -126,16 +130,16 @@ class Bulk:
         send: SendSet,
     ) -> RecordBatch:
         if size > self._record_bytes_max:
-            return RecordBatch.failed(queue.tp, too_large(size, self._record_bytes_max))
+            return self._refuse(queue.tp, too_large(size, self._record_bytes_max))
         if self._refused is not None:
-            return RecordBatch.failed(queue.tp, self._refused)
+            return self._refuse(queue.tp, self._refused)
         try:
             batch = send(queue, start, end, magic)
         except KafkaError as error:
             if not (isinstance(error, BufferExhausted) or self._has_accepted):
                 raise
             self._refused = error
-            return RecordBatch.failed(queue.tp, error)
+            return self._refuse(queue.tp, error)
         self._has_accepted = True
         return batch
 

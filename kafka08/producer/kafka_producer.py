@@ -247,7 +247,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                     if not futures:
                         raise
                     where = NO_PARTITION if partition is None else partition
-                    futures.append(failed(TopicPartition(topic, where), error, None))
+                    futures.append(self._failed(TopicPartition(topic, where), error, None))
             return BatchFuture(
                 [Stretch(f.owner, f.index, range(n, n + 1)) for n, f in enumerate(futures)]
             )
@@ -264,7 +264,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             else:
                 self._add_keyed(bulk, route, some_keys, some_values, times)
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
-            return failed_call(topic, partition, range(len(values)), error)
+            return self._failed_call(topic, partition, range(len(values)), error)
         return BatchFuture(bulk.stretches)
 
     def send_columns(self, topic: str, table: Any, *, partition: int | None = None) -> BatchFuture:
@@ -285,7 +285,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 bulk, route, partial(self._routes.find_queue, route, topic), table, partition
             )
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
-            return failed_call(topic, partition, range(table.num_rows), error)
+            return self._failed_call(topic, partition, range(table.num_rows), error)
         return BatchFuture(bulk.stretches)
 
     def flush(self, timeout: float | None = None) -> None:
@@ -451,7 +451,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             UnknownTopicOrPartition,
         ) as error:
             partition = NO_PARTITION if record.partition is None else record.partition
-            return failed(TopicPartition(topic, partition), error, callback)
+            return self._failed(TopicPartition(topic, partition), error, callback)
         if timestamp is None:
             timestamp = NO_TIMESTAMP
         encoded = encoded_headers(headers) if headers else None
@@ -497,17 +497,17 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             error = UnsupportedForMessageFormat(
                 f"{queue.tp}: its leader stores no headers: they came with 0.11"
             )
-            return failed(queue.tp, error, callback)
+            return self._failed(queue.tp, error, callback)
         self._enter(queue)
         stored_size = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[queue.magic]
         if stored_size > self._record_bytes_max:
-            return failed(queue.tp, too_large(stored_size, self._record_bytes_max), callback)
+            return self._failed(queue.tp, too_large(stored_size, self._record_bytes_max), callback)
         try:
             return self._accumulator.append(
                 *(queue, key, value, size, callback, timestamp, self._memory_block_s(), headers)
             )
         except BufferExhausted as error:
-            return failed(queue.tp, error, callback)
+            return self._failed(queue.tp, error, callback)
 
     def _add_keyed(
         self,
@@ -534,11 +534,34 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             block_s=self._memory_block_s(),
             now_ms=self._runtime.time_ms(),
             before=self._enter,
+            refuse=self._refuse,
         )
 
     def _enter(self, queue: PartitionQueue) -> None:
         if self._transactions is not None:
             self._transactions.enter([queue.tp])
+
+    def _refuse(self, tp: TopicPartition, error: KafkaError) -> RecordBatch:
+        """A batch for records that are not accepted: a transaction cannot be committed without
+        them."""
+        if self._transactions is not None:
+            self._transactions.refuse(error)
+        return RecordBatch.failed(tp, error)
+
+    def _failed(
+        self, tp: TopicPartition, error: KafkaError, callback: Callback | None
+    ) -> RecordFuture:
+        """The future of a record that is not accepted; calls its callback at once."""
+        batch = self._refuse(tp, error)
+        if callback is not None:
+            batch.when_done(lambda: callback(None, error))
+        return RecordFuture(batch, 0)
+
+    def _failed_call(
+        self, topic: str, partition: int | None, places: range, error: KafkaError
+    ) -> BatchFuture:
+        tp = TopicPartition(topic, NO_PARTITION if partition is None else partition)
+        return BatchFuture([Stretch(self._refuse(tp, error), 0, places)])
 
     def _memory_block_s(self) -> float:
         """How long a call may wait for memory: not at all in a callback, for that would hold up the
@@ -595,17 +618,3 @@ def all_times(timestamps: Sequence[int | None], now_ms: int) -> list[int]:
     if times and not 0 <= min(times) <= max(times) <= LONG_MAX:
         raise ValueError(f"timestamps from {min(times)} to {max(times)}: none is before 1970")
     return times
-
-
-def failed(tp: TopicPartition, error: KafkaError, callback: Callback | None) -> RecordFuture:
-    """The future of a record that was not accepted; calls its callback at once."""
-    batch = RecordBatch.failed(tp, error)
-    future = RecordFuture(batch, 0)
-    if callback is not None:
-        batch.when_done(lambda: callback(None, error))
-    return future
-
-
-def failed_call(topic: str, partition: int | None, places: range, error: KafkaError) -> BatchFuture:
-    tp = TopicPartition(topic, NO_PARTITION if partition is None else partition)
-    return BatchFuture([Stretch(RecordBatch.failed(tp, error), 0, places)])

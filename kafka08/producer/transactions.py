@@ -238,6 +238,12 @@ class Transactions:
             if self._state is State.OPEN:
                 self._state = State.FAILED
 
+    def refuse(self, error: KafkaError) -> None:
+        """A record was not accepted: the transaction cannot be committed without it. While another
+        call ends the transaction, it was of none. Never waits."""
+        if self._state is State.OPEN:
+            self._error, self._state = error, State.FAILED
+
     @property
     def is_open(self) -> bool:
         """Whether a transaction is open, and no call ends it."""

@@ -13,9 +13,12 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import (
     ConfigError,
     FailedTransaction,
+    KafkaError,
     MessageSizeTooLarge,
+    RecordTooLarge,
     RequestTimedOut,
     UnknownProducerId,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from kafka08.producer import (
@@ -73,6 +76,37 @@ def test_an_abort_drops_a_record_that_is_to_be_sent_again(
         with producer.transaction():
             producer.send(ProducerRecord(topic, value))
     committed_values(cluster.bootstrap, topic, [b"first", b"second"])
+
+
+@pytest.mark.parametrize(
+    ("partition", "value", "error"),
+    [(7, b"lost", UnknownTopicOrPartition), (0, b"x" * 2_000_000, RecordTooLarge)],
+    ids=["unknown partition", "too large"],
+)
+@pytest.mark.parametrize("in_a_list", [False, True], ids=["send", "send_many"])
+def test_a_record_that_is_not_accepted_is_not_left_out(
+    cluster: EmbeddedCluster,
+    topic: str,
+    partition: int,
+    value: bytes,
+    error: type[KafkaError],
+    in_a_list: bool,
+) -> None:
+    """The error is in its future, at which nobody may look: the commit raises it, too."""
+    with producer_on(cluster.bootstrap, topic, max_block_ms=1000) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(ProducerRecord(topic, b"with it", partition=0))
+        if in_a_list:
+            producer.send_many(topic, [value], partition=partition)
+        else:
+            producer.send(ProducerRecord(topic, value, partition=partition))
+        with pytest.raises(error):
+            producer.commit_transaction()
+        producer.abort_transaction()
+        with producer.transaction():
+            producer.send(ProducerRecord(topic, b"next"))
+    committed_values(cluster.bootstrap, topic, [b"next"])
 
 
 def test_a_commit_knows_of_a_failure_at_once(
