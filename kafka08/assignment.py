@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias
 
 from kafka08.config import INT_MAX
-from kafka08.errors import AdminError
+from kafka08.errors import AdminError, PartitionsOnlyGrow, TooFewBrokers
 
 Racks: TypeAlias = Mapping[int, str | None]
 """Broker → rack; a broker with an unknown rack has None, or is missing."""
@@ -79,7 +79,7 @@ def assign_replicas(
     if replication_factor <= 0:
         raise AdminError("replication factor must be larger than 0")
     if replication_factor > count:
-        raise AdminError(
+        raise TooFewBrokers(
             f"replication factor: {replication_factor} larger than available brokers: {count}"
         )
     if start_index is None or shift is None:
@@ -124,7 +124,7 @@ def assign_added_partitions(
     from whichever partition its hash map gives first; any choice is a valid assignment.
     """
     if total <= len(existing):
-        raise AdminError("The number of partitions for a topic can only be increased")
+        raise PartitionsOnlyGrow("The number of partitions for a topic can only be increased")
     if not existing:
         raise AdminError("The topic has no partitions; delete it, then create it again")
     if sorted(existing) != list(range(len(existing))):

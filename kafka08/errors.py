@@ -32,11 +32,13 @@
     │   └── Closed                  a connector or connection is used after its end
     ├── ZooKeeperError              ZooKeeper refused a request or did not respond
     │   ├── NodeExists, NoNode, BadVersion
+    │   ├── NoChroot                nothing is at the path behind the servers' addresses
     │   ├── ZooKeeperUnreachable    no session within zookeeper.connection.timeout.ms
     │   ├── SessionLost             the session ended (or is suspended) while it was needed
     │   └── BrokerIdTaken           /brokers/ids/<id> belongs to another live broker
     ├── AdminError                  a topic command that cannot be done; nothing was changed
-    │   └── NoSuchTopicOrPartition  it names a topic or partition that does not exist
+    │   ├── NoSuchTopicOrPartition  it names a topic or partition that does not exist
+    │   └── TopicExists, TooFewBrokers, PartitionsOnlyGrow
     └── MigrationError              a step of an offset migration that refused, with its reasons
 
 A code becomes a class through `error_for(code)`, a class becomes a code by its `code`; no other
@@ -494,7 +496,9 @@ class TopicMissing(RequestTimeout):
 
 
 class NoBrokersAvailable(ClientError):
-    """No bootstrap broker responded to a Metadata request."""
+    """No bootstrap broker responded to a Metadata request. addresses: those that were asked."""
+
+    addresses: tuple[tuple[str, int], ...] = ()
 
 
 class NoBrokerRegistered(NoBrokersAvailable):
@@ -592,7 +596,10 @@ class ZooKeeperError(KafkaError):
 
 
 class ZooKeeperUnreachable(ZooKeeperError):
-    """No server accepted a session in time; the text has the reason of each."""
+    """No server accepted a session in time; the text has the reason of each. addresses: those that
+    were asked."""
+
+    addresses: tuple[tuple[str, int], ...] = ()
 
 
 class NodeExists(ZooKeeperError):
@@ -601,6 +608,10 @@ class NodeExists(ZooKeeperError):
 
 class NoNode(ZooKeeperError):
     """The znode does not exist."""
+
+
+class NoChroot(NoNode):
+    """The chroot of a connect string does not exist."""
 
 
 class BadVersion(ZooKeeperError):
@@ -621,6 +632,18 @@ class AdminError(KafkaError):
 
 class NoSuchTopicOrPartition(AdminError):
     """An administrative request about a topic or partition that does not exist."""
+
+
+class TopicExists(AdminError):
+    """A new topic has the name of another one."""
+
+
+class TooFewBrokers(AdminError):
+    """Fewer brokers are live than a partition is to have replicas."""
+
+
+class PartitionsOnlyGrow(AdminError):
+    """A topic was to have fewer partitions, or as many as it has."""
 
 
 class MigrationError(KafkaError):

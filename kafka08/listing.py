@@ -1,4 +1,4 @@
-"""Many names, or a number with its noun, in one line of an error or a log."""
+"""Many names, a number with its noun, or a reason, in one line of an error or a log."""
 
 from __future__ import annotations
 
@@ -20,3 +20,10 @@ def some_of(names: Sequence[object], separator: str = ", ", kind: str = "") -> s
         return text
     # No comma before the last "and"; but a semicolon, which parts sentences with their own "and".
     return f"{text}{separator.lstrip(',')}and {len(names) - SHOWN_MAX} more {kind}".rstrip()
+
+
+def reason_of(error: BaseException) -> str:
+    """The text of an error for people: one of the operating system without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[0].lower() + error.strerror[1:]
+    return str(error)

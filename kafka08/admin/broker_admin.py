@@ -35,6 +35,7 @@ from kafka08.errors import (
     NotController,
     RequestTimedOut,
     TopicAlreadyExists,
+    TopicExists,
     UnknownTopicOrPartition,
     UnsupportedVersion,
     check,
@@ -145,14 +146,14 @@ class BrokerAdmin(Closeable):
         try:
             check(result.error_code, name)
         except TopicAlreadyExists:
-            raise AdminError(f'Topic "{name}" already exists.') from None
+            raise TopicExists(f'Topic "{name}" already exists.') from None
         except RequestTimedOut:
             raise AdminError(
                 f"Topic {name} is created, but has no leaders after {self._timeout_ms} ms; kafka08 "
                 f"topic describe {name} shows its state"
             ) from None
         except ApiError as error:
-            raise AdminError(f"Topic {name}: {result.message or error}") from None
+            raise AdminError(f"Topic {name}: {result.message or error}") from error
         if dry_run:
             return {}
         return self._replicas(name, partitions if assignment is None else len(assignment))
@@ -298,7 +299,9 @@ class BrokerAdmin(Closeable):
             if result.error_code == NON_EMPTY_GROUP:
                 raise AdminError(f"Group {group} has members: stop them first")
             if result.error_code == GROUP_ID_NOT_FOUND:
-                raise AdminError(f"Group {group} does not exist")
+                raise AdminError(
+                    f"Group {group} does not exist; kafka08 group list shows all groups"
+                )
             check(result.error_code, f"group {group}")
 
         try:
@@ -430,4 +433,4 @@ def _check_result(what: str, result: Any) -> None:
     """AdminError for the error of a result, with its text."""
     error = error_of(result.error_code)
     if error is not None:
-        raise AdminError(f"{what}: {result.message or error}")
+        raise AdminError(f"{what}: {result.message or error}") from error

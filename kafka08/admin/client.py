@@ -36,6 +36,7 @@ from kafka08.errors import (
     NodeExists,
     NoNode,
     NoSuchTopicOrPartition,
+    TopicExists,
     ZooKeeperError,
 )
 from kafka08.levels import Level
@@ -137,9 +138,12 @@ class AdminClient(Closeable):
         if assignment is not None:
             check_assignment(assignment)
         if name in existing:
-            raise AdminError(f'Topic "{name}" already exists.')
+            raise TopicExists(f'Topic "{name}" already exists.')
         if level >= Level.V0_9_0 and (others := colliding(name, existing)):
-            raise AdminError(f'Topic "{name}" collides with existing topics: {", ".join(others)}')
+            raise AdminError(
+                f'Topic "{name}" collides with existing topics: {", ".join(others)}. Give a name '
+                "that differs in more than . and _"
+            )
         if assignment is None:
             live = {number: one.rack for number, one in registrations.items()}
             assignment = assign_replicas(
@@ -155,7 +159,7 @@ class AdminClient(Closeable):
             try:
                 self._store.create_topic(name, chosen, {**defaults, **overrides})
             except NodeExists:
-                raise AdminError(f'Topic "{name}" already exists.') from None
+                raise TopicExists(f'Topic "{name}" already exists.') from None
         return chosen
 
     def await_leaders(self, name: str, timeout_ms: int = 10_000) -> None:

@@ -25,7 +25,7 @@ OfBoth = tuple[Offset, Offset]
 
 AT_ONCE: Final = 200
 """Groups of which one snapshot is in memory."""
-NO_OFFSETS: Final = "no store has an offset of it; is that the group's name?"
+NO_OFFSETS: Final = "no store has an offset of it; kafka08 group list shows the names of all groups"
 """Of a group without an offset and without a member, which is probably misspelt."""
 
 

@@ -12,7 +12,14 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka08.admin.group_facts import GroupFacts, OfBoth, Offset, live_refusals, no_coordinator
+from kafka08.admin.group_facts import (
+    NO_OFFSETS,
+    GroupFacts,
+    OfBoth,
+    Offset,
+    live_refusals,
+    no_coordinator,
+)
 from kafka08.observe.group import PartitionFacts
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
@@ -161,5 +168,5 @@ def _checked(facts: GroupFacts, changes: list[Change]) -> ChangePlan:
             problems = (change.facts.range_problem(offset, "the plan") for offset in wanted)
             refusals += [problem for problem in problems if problem is not None]
     if not changes:
-        refusals.append("no store has an offset of it; is that the group's name?")
+        refusals.append(NO_OFFSETS)
     return ChangePlan(facts.group, tuple(changes), tuple(refusals))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.client.cluster import send_at_version
 from kafka08.errors import AdminError, ApiError, KafkaError, UnsupportedVersion, error_of
@@ -18,6 +18,12 @@ from kafka08.structs import TopicPartition
 if TYPE_CHECKING:
     from kafka08.client.cluster import ClusterClient
     from kafka08.network.connection import Connection
+
+
+TOO_OLD: Final = (
+    "the brokers are older than 0.11, and cannot delete records. Lower retention.ms or "
+    "retention.bytes of the topic instead: kafka08 topic alter"
+)
 
 
 def delete_records(
@@ -45,5 +51,5 @@ def delete_records(
     found = cluster.ask_each_leader(before, ask)
     for result in found.values():
         if isinstance(result, UnsupportedVersion):
-            raise AdminError("the brokers are older than 0.11, and cannot delete records")
+            raise AdminError(TOO_OLD)
     return found

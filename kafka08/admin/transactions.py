@@ -63,6 +63,7 @@ def find_transaction(
     names = [one.transactional_id for one in found]
     raise AdminError(
         f"There is no transactional id {transactional_id!r}{did_you_mean(transactional_id, names)}"
+        "; kafka08 transaction list shows all"
     )
 
 

@@ -11,8 +11,9 @@ import click
 
 from kafka08.cli.commands import LEVEL, Commands
 from kafka08.cli.echo import say, show
-from kafka08.cli.failures import exit_if_silent
+from kafka08.cli.failures import advice_for, exit_if_silent
 from kafka08.cli.options import (
+    Whole,
     cluster_options,
     cluster_place,
     example,
@@ -85,6 +86,7 @@ def ping(bootstrap: str, as_json: bool) -> None:
 
     silent = 0
     results: list[dict[str, object]] = []
+    advice: dict[str | None, None] = {}
     for host, port in parse_bootstrap(bootstrap):
         client = ClusterClient(
             [(host, port)], timeout_ms=PING_TIMEOUT_MS, connect_timeout_ms=PING_TIMEOUT_MS
@@ -95,6 +97,7 @@ def ping(bootstrap: str, as_json: bool) -> None:
             silent += 1
             results.append({"address": host_port(host, port), "error": str(error)})
             say(f"{host_port(host, port)} does not respond: {error}")
+            advice.setdefault(advice_for(error))
         else:
             brokers, topics = len(known.brokers), len(known.topics)
             results.append({"address": host_port(host, port), "brokers": brokers, "topics": topics})
@@ -102,6 +105,8 @@ def ping(bootstrap: str, as_json: bool) -> None:
                 show(f"{host_port(host, port)} brokers {brokers} topics {topics}")
         finally:
             client.close()
+    for text in filter(None, advice):
+        say(f"Try: {text}")
     if as_json:
         show_json(results)
     sys.exit(1 if silent else 0)
@@ -134,7 +139,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
 
 
 @broker.command(epilog=example("kafka08 broker describe 0 --json"))
-@click.argument("broker_ids", nargs=-1, type=click.IntRange(0), metavar="[ID]...")
+@click.argument("broker_ids", nargs=-1, type=Whole(0), metavar="[ID]...")
 @json_option("One JSON list.")
 @cluster_options
 def describe(

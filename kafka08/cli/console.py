@@ -9,7 +9,7 @@ import click
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.echo import say
 from kafka08.cli.http_server import serve_http
-from kafka08.cli.options import cluster_options, cluster_place, example, interval_option
+from kafka08.cli.options import Whole, cluster_options, cluster_place, example, interval_option
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 
 PORT = 9080
@@ -23,7 +23,7 @@ TOKEN_CHARACTERS_MIN = 16
 @click.command(epilog=example("kafka08 console --zookeeper localhost:2181"))
 @click.option(
     "--listen",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     default=PORT,
     show_default=True,
     metavar="PORT",

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from kafka08.cli.echo import say
 from kafka08.cli.options import (
+    Whole,
     client_bootstrap_option,
     client_zookeeper_option,
     config_options,
@@ -82,10 +83,8 @@ def stopped_at_start() -> Iterator[None]:
 @click.option(
     "--from-beginning", is_flag=True, help="Without a committed offset: start at the earliest."
 )
-@click.option("--max-messages", type=click.IntRange(1), help="Stop after this many messages.")
-@click.option(
-    "--threads", default=1, show_default=True, type=click.IntRange(1), help="Number of streams."
-)
+@click.option("--max-messages", type=Whole(1), help="Stop after this many messages.")
+@click.option("--threads", default=1, show_default=True, type=Whole(1), help="Number of streams.")
 @click.option("--assignor", metavar="NAME", help="The strategy: range, roundrobin, sticky.")
 @click.option(
     "--format",
@@ -110,7 +109,7 @@ def stopped_at_start() -> Iterator[None]:
 )
 @click.option(
     "--partition",
-    type=click.IntRange(0),
+    type=Whole(0),
     help="Read this partition only, without a group; with --bootstrap it needs no ZooKeeper.",
 )
 @click.option(
@@ -129,7 +128,7 @@ def stopped_at_start() -> Iterator[None]:
 )
 @click.option(
     "--last",
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="N",
     help="Print the last N messages of each partition (or of --partition) and end. Joins no group.",
 )

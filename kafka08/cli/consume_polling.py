@@ -14,6 +14,7 @@ from kafka08.cli.consume_partition import find_start
 from kafka08.cli.echo import say
 from kafka08.cli.message_output import MessageOutput, output_descriptor
 from kafka08.cli.options import read_client_config
+from kafka08.cli.peer_kind import PeerKind, kind_of_peer
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.printing import Printing
 from kafka08.cli.skipping import DamageSkipper
@@ -80,8 +81,8 @@ def consume_group(
 
 def check_brokers(config: KafkaConsumerConfig) -> None:
     """NoBrokerSaysVersions at once for a broker of 0.8, NoBrokersAvailable if each address is
-    refused or unknown: the consumer would try for 30 s. Brokers that do not respond are its matter.
-    """
+    refused, unknown, or another server's: the consumer would try for 30 s. Brokers that do not
+    respond are its matter."""
     from kafka08.network.connection import Connection
 
     wrong: list[str] = []
@@ -99,8 +100,9 @@ def check_brokers(config: KafkaConsumerConfig) -> None:
             try:
                 connection.open()
             except (ClientError, ProtocolError) as error:
-                if isinstance(error.__cause__, ConnectionRefusedError | gaierror):
-                    wrong.append(f"{host_port(host, port)}: {error}")
+                is_known = isinstance(error.__cause__, ConnectionRefusedError | gaierror)
+                if is_known or kind_of_peer(host, port) not in (None, PeerKind.KAFKA):
+                    wrong.append(str(error))
                 continue
             if connection.versions is OF_0_8:
                 raise NoBrokerSaysVersions(
@@ -108,7 +110,9 @@ def check_brokers(config: KafkaConsumerConfig) -> None:
                 )
             return
     if len(wrong) == len(config.bootstrap):
-        raise NoBrokersAvailable(f"no broker responded: {'; '.join(wrong)}")
+        none = NoBrokersAvailable(f"no broker responded: {'; '.join(wrong)}")
+        none.addresses = tuple(config.bootstrap)
+        raise none
 
 
 def commit_printed(consumer: KafkaConsumer) -> None:

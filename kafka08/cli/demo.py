@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from kafka08.cli.echo import say, show
-from kafka08.cli.options import example, json_option
+from kafka08.cli.options import Whole, example, json_option
 from kafka08.cli.stderr_logging import warnings_withheld
 from kafka08.cli.table import show_json
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, path_type=Path),
     help="A file or a directory tree; default: this Python's standard library.",
 )
-@click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 9))
+@click.option("--brokers", default=3, show_default=True, type=Whole(1, 9))
 @click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark stages.")
 @click.option(
     "--output",

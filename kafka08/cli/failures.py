@@ -9,11 +9,15 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
+from kafka08.cli.peer_kind import PeerKind, kind_of_peer
 from kafka08.errors import (
+    AuthenticationFailed,
     ConfigError,
     ConsumerCoordinatorNotAvailable,
     ConsumerRebalanceFailed,
     InvalidMessage,
+    InvalidPartitions,
+    InvalidReplicationFactor,
     KafkaError,
     LeaderNotAvailable,
     MessageSetSizeTooLarge,
@@ -22,18 +26,23 @@ from kafka08.errors import (
     NoBrokerRegistered,
     NoBrokersAvailable,
     NoBrokerSaysVersions,
+    NoChroot,
     NoSuchTopicOrPartition,
     NotEnoughReplicas,
     OffsetOutOfRange,
+    PartitionsOnlyGrow,
     RecordTooLarge,
     RequestTimedOut,
     RequestTimeout,
     SessionLost,
+    TooFewBrokers,
+    TopicExists,
     UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
     ZooKeeperUnreachable,
 )
 from kafka08.nearest import did_you_mean
+from kafka08.structs import host_port
 
 FAILED: Final = 1
 MISUSE: Final = 2
@@ -42,6 +51,11 @@ _EXISTING: Final = (
     "list the existing topics: kafka08 topic list, or a topic's partitions: kafka08 topic describe "
     "TOPIC"
 )
+_CHROOT: Final = (
+    "give {zookeeper} as the brokers' zookeeper.connect has it, with its chroot; or start a broker"
+)
+_BROKERS: Final = "give at most as many replicas as kafka08 broker list shows, or start brokers"
+_MORE: Final = "give more partitions than kafka08 topic describe TOPIC shows"
 ADVICE: Final[dict[type[Exception], str]] = {
     ZooKeeperUnreachable: "check that ZooKeeper is running at that address, or give another one "
     "with {zookeeper}; its default port is 2181, a broker's is 9092",
@@ -50,10 +64,12 @@ ADVICE: Final[dict[type[Exception], str]] = {
     NoBrokerSaysVersions: "if these are brokers of 0.8 (api.level 0.8.2, the default of broker "
     "start), give {zookeeper} instead of {bootstrap}, or both: this takes a broker of 0.9 or later "
     "without ZooKeeper; else check that a broker is running at that address",
-    NoBrokerRegistered: "give {zookeeper} as the brokers' zookeeper.connect has it, with its "
-    "chroot; or start a broker",
+    NoBrokerRegistered: _CHROOT,
+    NoChroot: _CHROOT,
     NoBrokersAvailable: "check that a broker is running at that address, or give other ones with "
     "{bootstrap}",
+    AuthenticationFailed: "set security.protocol, and the keys of TLS (ssl.*) and of the login "
+    "(sasl.*), in the file of --command-config or --config",
     LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
     RequestTimeout: "check that the brokers run and that each partition has a leader: kafka08 "
     "topic describe",
@@ -76,9 +92,35 @@ ADVICE: Final[dict[type[Exception], str]] = {
     InvalidMessage: "give the messages keys if the topic is compacted (from level 0.9.0 on it "
     "takes no others); if they were read, check the log: kafka08 log check DIRECTORY",
     ConsumerRebalanceFailed: "find the cause: kafka08 group explain GROUP",
+    TopicExists: "give another name, or look at that topic: kafka08 topic describe TOPIC; kafka08 "
+    "topic alter changes it",
+    TooFewBrokers: _BROKERS,
+    InvalidReplicationFactor: _BROKERS,
+    PartitionsOnlyGrow: _MORE,
+    InvalidPartitions: _MORE,
 }
 """Error → advice. The first error in a chain of causes that has advice decides; a class comes
 before its base. The names of options are filled in."""
+
+_AT_ZOOKEEPERS: Final = {
+    PeerKind.KAFKA: "{at} is a Kafka broker: give it with {bootstrap}; ZooKeeper's default port is "
+    "2181",
+    PeerKind.TLS: "{at} speaks TLS: give a port of ZooKeeper without it (clientPort)",
+    PeerKind.HTTP: "{at} is an HTTP server, such as ZooKeeper's own for administrators: give its "
+    "clientPort, which is 2181 by default",
+}
+_AT_BROKERS: Final = {
+    PeerKind.ZOOKEEPER: "{at} is a ZooKeeper server: give a broker with {bootstrap}, whose default "
+    "port is 9092; a command that has {zookeeper} takes this address there",
+    PeerKind.KAFKA: "{at} is a listener without TLS: set security.protocol to PLAINTEXT or "
+    "SASL_PLAINTEXT, or give the port of one with it",
+    PeerKind.TLS: "{at} speaks TLS: set security.protocol to SSL or SASL_SSL, in the file of "
+    "--command-config or --config, or give a listener without TLS",
+    PeerKind.HTTP: "{at} is an HTTP server: give the port of a broker, which is 9092 by default",
+}
+"""What was found at an address that ZooKeeper, or a broker, was expected to have → advice."""
+PEERS_MAX: Final = 3
+"""So many addresses are looked at."""
 
 as_json = False
 """Whether the command that runs was given --json."""
@@ -169,9 +211,26 @@ def text_of(error: Exception) -> str:
 def advice_for(error: Exception) -> str | None:
     """The advice for `error` or, if there is none, for its cause."""
     for cause in _chain(error):
+        if isinstance(cause, ZooKeeperUnreachable | NoBrokersAvailable):
+            found = _advice_for_peer(cause)
+            if found is not None:
+                return found.format(**OPTIONS | getattr(error, _OWN_OPTIONS, {}))
         for kind, advice in ADVICE.items():
             if isinstance(cause, kind):
                 return advice.format(**OPTIONS | getattr(error, _OWN_OPTIONS, {}))
+    return None
+
+
+def _advice_for_peer(error: ZooKeeperUnreachable | NoBrokersAvailable) -> str | None:
+    """The advice for an address that is another server's; None if none is."""
+    if isinstance(error, ZooKeeperUnreachable):
+        known, right = _AT_ZOOKEEPERS, PeerKind.ZOOKEEPER
+    else:
+        known, right = _AT_BROKERS, PeerKind.TLS if "TLS" in str(error) else PeerKind.KAFKA
+    for host, port in error.addresses[:PEERS_MAX]:
+        kind = kind_of_peer(host, port)
+        if kind in known and kind is not right:
+            return known[kind].replace("{at}", host_port(host, port))
     return None
 
 

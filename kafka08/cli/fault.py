@@ -9,7 +9,7 @@ import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.echo import show
-from kafka08.cli.options import example, json_option
+from kafka08.cli.options import Number, Whole, example, json_option
 from kafka08.cli.table import show_json, show_table
 from kafka08.cli.up import ask_cluster, data_dir_option
 
@@ -91,9 +91,9 @@ def list_rules(data_dir: Path | None, as_json: bool) -> None:
 
 
 @fault.command(epilog=example("kafka08 fault wait 1 --hits 2"))
-@click.argument("number", type=click.IntRange(1))
-@click.option("--hits", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--timeout", type=click.FloatRange(0), default=30.0, show_default=True)
+@click.argument("number", type=Whole(1))
+@click.option("--hits", type=Whole(0), default=1, show_default=True)
+@click.option("--timeout", type=Number(0.0), default=30.0, show_default=True)
 @data_dir_option
 @json_option("A JSON list of one object.")
 def wait(number: int, hits: int, timeout: float, data_dir: Path | None, as_json: bool) -> None:
@@ -103,7 +103,7 @@ def wait(number: int, hits: int, timeout: float, data_dir: Path | None, as_json:
 
 
 @fault.command(epilog=example("kafka08 fault remove 1"))
-@click.argument("number", type=click.IntRange(1), required=False)
+@click.argument("number", type=Whole(1), required=False)
 @data_dir_option
 @json_option("A JSON list of objects.")
 def remove(number: int | None, data_dir: Path | None, as_json: bool) -> None:
@@ -129,7 +129,7 @@ def heal(data_dir: Path | None, as_json: bool) -> None:
 
 
 @fault.command(epilog=example("kafka08 fault break-disk 1 --full"))
-@click.argument("broker", metavar="ID", type=click.IntRange(0))
+@click.argument("broker", metavar="ID", type=Whole(0))
 @click.option("--full", is_flag=True, help="No file can grow. A broker that tries halts.")
 @click.option("--failing-fsync", is_flag=True, help="Every fsync fails. A broker that tries halts.")
 @click.option("--delay-ms", type=int, default=0, help="Every write and fsync takes so much longer.")
@@ -145,7 +145,7 @@ def broker_command(verb: str, text: str) -> None:
     name = verb.replace("_", "-")
 
     @fault.command(name, epilog=example(f"kafka08 fault {name} 1"), help=text)
-    @click.argument("broker", metavar="ID", type=click.IntRange(0))
+    @click.argument("broker", metavar="ID", type=Whole(0))
     @data_dir_option
     @json_option("One JSON object.")
     def command(broker: int, data_dir: Path | None, as_json: bool) -> None:

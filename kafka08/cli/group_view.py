@@ -83,6 +83,8 @@ def warn_of_failed_requests(reasons: Sequence[str]) -> None:
     """Print on stderr what is unknown, and why."""
     for what in reasons:
         say(f"Unknown: {what}")
+    if reasons:
+        say("Try: find what is wrong: kafka08 doctor")
 
 
 def note_zookeeper_is_not_read(listed: CoordinatedGroups) -> None:

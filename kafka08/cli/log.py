@@ -146,7 +146,10 @@ def partition_directories(directory: Path) -> list[Path]:
     inside = sorted(path for path in directory.iterdir() if path.is_dir())
     found = {path for path in inside if is_partition(path)}
     if not found and not (directory / RECOVERY_POINT_CHECKPOINT).exists():
-        raise NothingToCheck(f"{directory} is neither a log.dir nor the directory of a partition")
+        raise NothingToCheck(
+            f"{directory} is neither a log.dir nor the directory of a partition; give one of the "
+            "directories in log.dirs of a broker, or one such as pages-0 in it"
+        )
     return [path for path in inside if path in found or is_named_so(path)]
 
 

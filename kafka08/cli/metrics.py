@@ -15,6 +15,7 @@ from kafka08.cli.echo import pass_on, say
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import (
     Number,
+    Whole,
     cluster_options,
     cluster_place,
     example,
@@ -35,7 +36,7 @@ STOP_S = 1.0
 
 
 @click.command(epilog=example("kafka08 metrics --zookeeper localhost:2181 --listen 9308"))
-@click.option("--listen", type=click.IntRange(0, 65535), metavar="PORT", help="Serve on this port.")
+@click.option("--listen", type=Whole(0, 65535), metavar="PORT", help="Serve on this port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address for --listen.")
 @interval_option(INTERVAL_S, at_least=1.0)
 @click.option(

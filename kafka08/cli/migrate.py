@@ -27,6 +27,7 @@ from kafka08.cli.options import (
     RATE,
     SECONDS_MAX,
     Number,
+    Whole,
     admin_bootstrap_option,
     cluster_places,
     dry_run_option,
@@ -50,7 +51,7 @@ T = TypeVar("T")
 
 max_disagreement_option = click.option(
     "--max-disagreement",
-    type=click.IntRange(0),
+    type=Whole(0),
     metavar="N",
     help="Refuse if the two stores are more than N messages apart.",
 )
@@ -83,7 +84,7 @@ allow_idle_option = click.option(
 )
 retention_option = click.option(
     "--retention-minutes",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=1440,
     show_default=True,
     help="offsets.retention.minutes of the brokers.",
@@ -377,7 +378,7 @@ def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
     show_default=True,
     help="Seconds between two copies.",
 )
-@click.option("--rounds", type=click.IntRange(1), help="Number of copies; default: until the end.")
+@click.option("--rounds", type=Whole(1), help="Number of copies; default: until the end.")
 @dry_run_option
 @json_option("One JSON object per copy.")
 @admin_bootstrap_option
@@ -402,6 +403,7 @@ def mirror(
     from kafka08.migration import OffsetMigration
     from kafka08.migration.mirror import Mirror
     from kafka08.migration.preview import preview_mirror
+    from kafka08.zk.reachability import check_not_refused
 
     def show_copied(copied: Collection[TopicPartition]) -> None:
         if as_json:
@@ -409,6 +411,7 @@ def mirror(
         did = "Would copy" if dry_run else "Copied"
         say(f"{did} {len(copied)} offsets to Kafka")
 
+    check_not_refused(zookeeper)
     with (
         Connections(*cluster_places()) as connections,
         OffsetMigration(group=group, connections=connections) as migration,
@@ -447,7 +450,9 @@ def opened(
     from kafka08.admin.connections import Connections
     from kafka08.migration.fleet import find_groups
     from kafka08.rate_limiter import RateLimiter
+    from kafka08.zk.reachability import check_not_refused
 
+    check_not_refused(zookeeper)
     with Connections(*cluster_places()) as connections:
         found = find_groups(connections, groups, patterns, every=every)
         if patterns or every:

@@ -9,7 +9,7 @@ import click
 
 from kafka08.cli.echo import say
 from kafka08.cli.failures import own_options
-from kafka08.cli.options import example, json_option, read_config, topic_filter
+from kafka08.cli.options import Whole, example, json_option, read_config, topic_filter
 from kafka08.cli.progress import report_messages
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
@@ -41,7 +41,7 @@ ON_FAILURE: Final = ("abort", "skip")
     "streams",
     default=1,
     show_default=True,
-    type=click.IntRange(1),
+    type=Whole(1),
     help="Threads that copy.",
 )
 @click.option(
@@ -50,7 +50,7 @@ ON_FAILURE: Final = ("abort", "skip")
     "producers",
     default=1,
     show_default=True,
-    type=click.IntRange(1),
+    type=Whole(1),
     help="Producers, shared by the streams.",
 )
 @click.option(
@@ -148,6 +148,7 @@ def mirror(
         topics,
         MirrorSettings(streams, producers, OnFailure(on_failure), keep_partitions),
     )
+    say_if_refused(source["zookeeper.connect"])
     reporter = threading.Thread(target=report_messages, args=(made, stopping), daemon=True)
     try:
         if progress:
@@ -160,6 +161,17 @@ def mirror(
         if as_json:
             show_json(made.counts._asdict())
         say(summary(made))
+
+
+def say_if_refused(connect: str) -> None:
+    """Say that no ZooKeeper of the source takes connections now: it may be about to start, so the
+    mirror waits for it for zookeeper.connection.timeout.ms."""
+    from kafka08.zk.paths import split_connect
+    from kafka08.zk.reachability import explain, is_refused
+
+    hosts, _ = split_connect(connect)
+    if is_refused(hosts):
+        say(f"Waiting for ZooKeeper of the source: {explain(hosts)}")
 
 
 def read_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:

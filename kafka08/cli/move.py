@@ -15,12 +15,13 @@ from kafka08.cli.commands import Commands
 from kafka08.cli.echo import say, show
 from kafka08.cli.failures import own_options
 from kafka08.cli.offset_plans import STORES, execute_option
-from kafka08.cli.options import example, json_option, topic_filter
+from kafka08.cli.options import Whole, example, json_option, topic_filter
 from kafka08.cli.progress import report_messages
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import as_objects, show_table
 from kafka08.config import load_properties
 from kafka08.listing import counted
+from kafka08.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from kafka08.mirror.move import Move
@@ -72,7 +73,7 @@ OPTIONS: Final = (
     ),
     click.option(
         "--replication-factor",
-        type=click.IntRange(1, 32767),
+        type=Whole(1, 32767),
         metavar="N",
         help="Replicas of new topics. Default: those of the source, at most one a broker.",
     ),
@@ -226,7 +227,7 @@ def show_groups(groups: list[GroupSwitch]) -> None:
 @between
 @click.option(
     "--last",
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="N",
     help="The last N messages of each partition. Default: all that the source still has.",
 )
@@ -291,7 +292,10 @@ def switch(
         raise MigrationError(f"the source is not known whole: {view.failed_requests[0]}")
     found = {one.group: one for one in switches(view, copied, storage)}
     if unknown := [group for group in groups if group not in found]:
-        raise MigrationError(f"group {unknown[0]} has no offsets in the topics that are copied")
+        raise MigrationError(
+            f"group {unknown[0]} has no offsets in the topics that are copied"
+            f"{did_you_mean(unknown[0], found)}; kafka08 group list shows the groups of the source"
+        )
     with Switcher(made.target) as switcher:
         wanted = [switcher.checked(found[name]) for name in (groups or found)]
         if as_json:

@@ -24,6 +24,7 @@ from kafka08.cli.offset_plans import (
     without_conflicts,
 )
 from kafka08.cli.options import (
+    Whole,
     cluster_options,
     example,
     json_option,
@@ -78,7 +79,7 @@ def get(
 
 @offsets.command(epilog=example("kafka08 offsets lag readers --fail-above 10000"))
 @click.argument("group")
-@click.option("--fail-above", type=click.IntRange(0), metavar="N", help="Exit 1 if it is larger.")
+@click.option("--fail-above", type=Whole(0), metavar="N", help="Exit 1 if it is larger.")
 @json_option()
 @cluster_options
 def lag(

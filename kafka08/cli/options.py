@@ -15,6 +15,7 @@ from kafka08.cli import failures
 from kafka08.config import load_properties, parse_overrides
 from kafka08.levels import LEVELS, Level
 from kafka08.profile import PROFILES
+from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,25 @@ RATE: Final = Number(0.001, 1_000_000_000)
 """Operations per second."""
 DURATION: Final = Number(0, SECONDS_MAX, min_open=True)
 """Seconds, more than 0."""
+
+
+class Whole(click.IntRange):
+    """A whole number in a range. That of click calls another text "not a valid integer range"."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        return int(super().convert(number, param, ctx))
+
+
+def topic_partition(text: str) -> TopicPartition:
+    """`pages:0`, or as Kafka's tools write it, `pages-0`. BadParameter."""
+    topic, _, number = text.rpartition(":" if ":" in text else "-")
+    if not topic or not is_number(number):
+        raise click.BadParameter(f"{text!r} is not a topic and a number, such as pages:0")
+    return TopicPartition(topic, int(number))
 
 
 class NewDirectory(click.Path):

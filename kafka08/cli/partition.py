@@ -28,10 +28,10 @@ from kafka08.cli.echo import say, show
 from kafka08.cli.options import (
     dry_run_option,
     example,
-    is_number,
     json_option,
     legal_topic,
     rack_option,
+    topic_partition,
     zookeeper_option,
 )
 from kafka08.cli.table import show_json
@@ -244,10 +244,3 @@ def elect(
         show(f"Would start preferred replica election for {count} partitions.")
     else:
         show(f"Successfully started preferred replica election for {count} partitions.")
-
-
-def topic_partition(text: str) -> TopicPartition:
-    topic, _, number = text.rpartition(":")
-    if not topic or not is_number(number):
-        raise click.BadParameter(f"{text!r} is not of the form TOPIC:NUMBER")
-    return TopicPartition(topic, int(number))

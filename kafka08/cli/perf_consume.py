@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafka08.cli.options import (
+    Whole,
     client_zookeeper_option,
     config_options,
     example,
@@ -53,15 +54,13 @@ LOOK_EVERY: Final = 1000
 @client_zookeeper_option
 @config_options
 @click.option("--topic", required=True, callback=legal_topic, help="The topic to read.")
-@click.option("--messages", type=click.IntRange(1), help="Stop after this many; default: all.")
+@click.option("--messages", type=Whole(1), help="Stop after this many; default: all.")
 @click.option("--group", metavar="G", help="The group; default: a temporary one.")
-@click.option("--fetch-size", default=MEGABYTE, show_default=True, type=click.IntRange(1))
+@click.option("--fetch-size", default=MEGABYTE, show_default=True, type=Whole(1))
 @click.option("--socket-buffer-size", default=2 * MEGABYTE, show_default=True,
-              type=click.IntRange(0))  # fmt: skip
-@click.option("--num-fetch-threads", default=1, show_default=True, type=click.IntRange(1))
-@click.option(
-    "--threads", default=1, show_default=True, type=click.IntRange(1), help="Number of streams."
-)
+              type=Whole(0))  # fmt: skip
+@click.option("--num-fetch-threads", default=1, show_default=True, type=Whole(1))
+@click.option("--threads", default=1, show_default=True, type=Whole(1), help="Number of streams.")
 @click.option("--from-latest", is_flag=True, help="Without a committed offset: new messages only.")
 @figure_options
 def consume(**options: Any) -> None:

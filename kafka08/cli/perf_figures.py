@@ -11,7 +11,7 @@ import click
 
 from kafka08.cli.echo import show
 from kafka08.cli.java_dates import DateFormat
-from kafka08.cli.options import json_option
+from kafka08.cli.options import Whole, json_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 MEGABYTE: Final = 1024 * 1024
@@ -55,7 +55,7 @@ def figure_options(function: Function) -> Function:
             "--reporting-interval",
             default=5000,
             show_default=True,
-            type=click.IntRange(1),
+            type=Whole(1),
             help="Messages between two lines of --show-detailed-stats.",
         ),
     ):

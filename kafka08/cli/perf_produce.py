@@ -18,6 +18,7 @@ import click
 
 from kafka08.cli.echo import say
 from kafka08.cli.options import (
+    Whole,
     client_bootstrap_option,
     config_options,
     example,
@@ -58,24 +59,24 @@ BYTES_ENCODER: Final = "kafka.serializer.DefaultEncoder"
 @click.option(
     "--topics", required=True, help="Topics, separated by commas; messages go to them in turn."
 )
-@click.option("--messages", required=True, type=click.IntRange(1), help="Messages per topic.")
-@click.option("--message-size", default=100, show_default=True, type=click.IntRange(1))
+@click.option("--messages", required=True, type=Whole(1), help="Messages per topic.")
+@click.option("--message-size", default=100, show_default=True, type=Whole(1))
 @click.option("--vary-message-size", is_flag=True, help="Sizes from 1 to --message-size.")
-@click.option("--batch-size", default=200, show_default=True, type=click.IntRange(1),
+@click.option("--batch-size", default=200, show_default=True, type=Whole(1),
               help="Messages in a batch (of the old producer).")  # fmt: skip
-@click.option("--compression-codec", default=0, show_default=True, type=click.IntRange(0, 3),
+@click.option("--compression-codec", default=0, show_default=True, type=Whole(0, 3),
               help="0 none, 1 gzip, 2 snappy, 3 lz4.")  # fmt: skip
-@click.option("--threads", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--threads", default=1, show_default=True, type=Whole(1))
 @click.option("--request-num-acks", default="-1", show_default=True,
               type=click.Choice(["-1", "0", "1"]))  # fmt: skip
-@click.option("--request-timeout-ms", default=3000, show_default=True, type=click.IntRange(1))
-@click.option("--producer-num-retries", default=3, show_default=True, type=click.IntRange(0))
+@click.option("--request-timeout-ms", default=3000, show_default=True, type=Whole(1))
+@click.option("--producer-num-retries", default=3, show_default=True, type=Whole(0))
 @click.option("--producer-retry-backoff-ms", default=100, show_default=True,
-              type=click.IntRange(0))  # fmt: skip
+              type=Whole(0))  # fmt: skip
 @click.option("--sync", is_flag=True, help="Wait for each batch (old) or message (new).")
 @click.option("--new-producer", is_flag=True, help="KafkaProducer instead of the old Producer.")
 @click.option("--initial-message-id", type=int, help="Number the messages, starting here.")
-@click.option("--message-send-gap-ms", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--message-send-gap-ms", default=0, show_default=True, type=Whole(0))
 @figure_options
 def produce(**options: Any) -> None:
     """Send messages as fast as possible; each of --threads has its own producer.
@@ -86,8 +87,8 @@ def produce(**options: Any) -> None:
     topics = options["topics"].split(",")
     for topic in topics:
         legal_topic(click.get_current_context(), click.Argument(["topics"]), topic)
-    show_header(DETAILED_HEADER if options["show_detailed_stats"] else HEADER, options)
     load = Load(options, topics)
+    show_header(DETAILED_HEADER if options["show_detailed_stats"] else HEADER, options)
     started = time.time()
     in_threads(options["threads"], load.run)
     ended = time.time()
@@ -101,7 +102,9 @@ def produce(**options: Any) -> None:
             f"largest {times[-1]:.1f}; time in the buffer included",
         )
     if load.lost:
-        raise FailedToSend(f"{load.lost} of {load.sent} messages were not acknowledged")
+        raise FailedToSend(
+            f"{load.lost} of {load.sent} messages were not acknowledged: {load.why}"
+        ) from load.why
 
 
 class Load:
@@ -116,6 +119,8 @@ class Load:
         self.sent = 0
         self.sent_bytes = 0
         self.lost = 0
+        self.why: Exception | None = None
+        """The error of the first that was lost."""
         self.latencies_ms: list[float] = []
 
     def run(self, thread: int) -> None:
@@ -145,6 +150,10 @@ class Load:
             self.sent += count
             self.sent_bytes += size
 
+    def note_lost(self, count: int, error: Exception) -> None:
+        self.lost += count
+        self.why = self.why or error
+
     def summary(self, started: float, ended: float) -> tuple[object, ...]:
         """The columns of HEADER."""
         dates = self.options["date_format"]
@@ -168,7 +177,7 @@ class OldSender:
 
         class Counter(CallbackHandler):
             def on_error(self, messages: list[Any], error: Exception) -> None:
-                load.lost += len(messages)
+                load.note_lost(len(messages), error)
 
         self._load = load
         self._producer = Producer(ProducerConfig(load.properties), callback_handler=Counter())
@@ -198,7 +207,7 @@ class OldSender:
         try:
             self._producer.send(batch)
         except FailedToSend as error:
-            self._load.lost += len(error.messages)
+            self._load.note_lost(len(error.messages), error)
 
 
 class NewSender:
@@ -227,7 +236,7 @@ class NewSender:
 
         def count_failed(_: object, error: KafkaError | None) -> None:
             if error is not None:
-                load.lost += 1
+                load.note_lost(1, error)
 
         return send
 
@@ -241,7 +250,7 @@ class NewSender:
             if error is None:
                 self._load.latencies_ms.append((time.monotonic() - started) * 1000)
             else:
-                self._load.lost += 1
+                self._load.note_lost(1, error)
 
         return done
 

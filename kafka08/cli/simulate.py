@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from kafka08.cli.echo import show
-from kafka08.cli.options import DURATION, example, json_option
+from kafka08.cli.options import DURATION, Whole, example, json_option
 from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
 from kafka08.simulation.plan import (
@@ -41,10 +41,10 @@ PLAN_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(epilog=example("kafka08 simulate --seed 7 --runs 20"))
-@click.option("--seed", type=click.IntRange(0), help="Seed of the first run; default: random.")
+@click.option("--seed", type=Whole(0), help="Seed of the first run; default: random.")
 @click.option(
     "--runs",
-    type=click.IntRange(1),
+    type=Whole(1),
     help="Number of runs, with consecutive seeds.",
 )
 @click.option(

@@ -14,6 +14,7 @@ import click
 from kafka08.cli.commands import Commands
 from kafka08.cli.echo import say
 from kafka08.cli.options import (
+    Whole,
     client_bootstrap_option,
     config_options,
     example,
@@ -49,7 +50,7 @@ def spark_options(function: Function) -> Function:
     for option in (
         click.option(
             "--cores",
-            type=click.IntRange(1),
+            type=Whole(1),
             help="Cores of this machine, without --master; default: 2.",
         ),
         click.option(
@@ -97,9 +98,7 @@ def spark_options(function: Function) -> Function:
     type=click.Choice(("zookeeper", "kafka")),
     help="The store of the group's offsets.",
 )
-@click.option(
-    "--max-records", type=click.IntRange(1), help="Read at most this many offsets per task."
-)
+@click.option("--max-records", type=Whole(1), help="Read at most this many offsets per task.")
 @click.option(
     "--text/--binary", default=None, help="Key and value as UTF-8; default except for parquet."
 )

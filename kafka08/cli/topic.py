@@ -16,6 +16,7 @@ from kafka08.cli.commands import Commands
 from kafka08.cli.echo import say, show
 from kafka08.cli.failures import exit_if_silent
 from kafka08.cli.options import (
+    Whole,
     cluster_options,
     cluster_security,
     example,
@@ -45,10 +46,8 @@ def topic() -> None:
     epilog=example("kafka08 topic create words --partitions 4 --config retention.ms=1000")
 )
 @click.argument("name", callback=legal_topic)
-@click.option("--partitions", default=1, show_default=True, type=click.IntRange(1, INT_MAX))
-@click.option(
-    "--replication-factor", default=1, show_default=True, type=click.IntRange(1, SHORT_MAX)
-)
+@click.option("--partitions", default=1, show_default=True, type=Whole(1, INT_MAX))
+@click.option("--replication-factor", default=1, show_default=True, type=Whole(1, SHORT_MAX))
 @click.option(
     "--replica-assignment",
     metavar="0:1,1:2",
@@ -217,7 +216,7 @@ topic.add_command(delete_records)
 @click.argument("name", callback=legal_topic)
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Set an override.")
 @click.option("--delete-config", multiple=True, metavar="KEY", help="Remove an override.")
-@click.option("--partitions", type=click.IntRange(1), help="Raise the number of partitions.")
+@click.option("--partitions", type=Whole(1), help="Raise the number of partitions.")
 @rack_option
 @click.option("--dry-run", is_flag=True, help="Check everything and change nothing.")
 @json_option("One JSON object.")

@@ -12,6 +12,7 @@ import click
 from kafka08.cli.echo import say, show
 from kafka08.cli.failures import advice_for, check_topic_exists
 from kafka08.cli.options import (
+    Whole,
     cluster_addresses,
     cluster_options,
     cluster_security,
@@ -81,7 +82,7 @@ def numbers_of(_: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option(
     "--offsets",
     "max_offsets",
-    type=click.IntRange(1, INT_MAX),
+    type=Whole(1, INT_MAX),
     default=1,
     show_default=True,
     help="With --time: up to this many, the base offsets of segments before that time.",

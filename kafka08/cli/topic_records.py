@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Final
 
 import click
@@ -24,7 +25,7 @@ from kafka08.cli.options import (
 from kafka08.cli.table import show_rows
 from kafka08.cli.topic_offsets import NONE, numbers_of, wanted_partitions
 from kafka08.config import LONG_MAX
-from kafka08.errors import KafkaError, OffsetOutOfRange
+from kafka08.errors import AdminError, KafkaError, NoBrokerSaysVersions, OffsetOutOfRange
 from kafka08.protocol.delete_records import HIGH_WATERMARK
 from kafka08.structs import TopicPartition
 
@@ -40,6 +41,19 @@ def offset_of(_: click.Context, parameter: click.Parameter, value: str) -> int:
     if is_number(value) and int(value) <= LONG_MAX:
         return int(value)
     raise click.BadParameter(f"{value!r} is neither an offset nor latest", param=parameter)
+
+
+@contextmanager
+def refused_by_0_8() -> Iterator[None]:
+    """AdminError for registered brokers that do not even report their API versions."""
+    from kafka08.admin.record_deletions import TOO_OLD
+
+    try:
+        yield
+    except NoBrokerSaysVersions:
+        if prefers_bootstrap():  # the addresses may be wrong
+            raise
+        raise AdminError(TOO_OLD) from None
 
 
 @click.command("delete-records", epilog=example("kafka08 topic delete-records words --before 9000"))
@@ -76,10 +90,10 @@ def delete_records(
         cluster_addresses(),
         client_id="kafka08-topic-delete-records",
         retry_policy=RetryPolicy(tries=2),
-        negotiates=prefers_bootstrap(),
+        negotiates=True,
         security=cluster_security(),
     )
-    with closing(client) as cluster:
+    with closing(client) as cluster, refused_by_0_8():
         wanted = wanted_partitions(cluster.refresh(), [name], partitions)
         starts = log_starts(cluster, wanted)
         if dry_run:

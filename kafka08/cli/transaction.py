@@ -17,11 +17,12 @@ from kafka08.cli.options import (
     cluster_security,
     dry_run_option,
     example,
-    is_number,
     json_option,
+    topic_partition,
 )
 from kafka08.cli.table import show_json, show_rows
 from kafka08.cli.times import moment
+from kafka08.cli.topic_offsets import wanted_partitions
 from kafka08.printable import printable
 from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
 
@@ -114,7 +115,7 @@ def hanging(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None
 @click.argument("transactional_id", required=False)
 @click.option(
     "--partition",
-    metavar="TOPIC-NUMBER",
+    metavar="TOPIC:NUMBER",
     help="Instead of an id: end what keeps readers waiting in this partition, as its coordinator "
     "has decided, else abort it.",
 )
@@ -165,11 +166,8 @@ def end_in_partition(cluster: ClusterClient, name: str, *, dry_run: bool, as_jso
     from kafka08.observe.transactions import waiting_partitions
     from kafka08.runtime.threads import THREADS
 
-    topic, _, number = name.rpartition("-")
-    if not topic or not is_number(number):
-        raise click.UsageError(f"--partition {name}: give a topic and a number, such as pages-0")
-    tp = TopicPartition(topic, int(number))
-    cluster.partitions(topic)
+    tp = topic_partition(name)
+    wanted_partitions(cluster.refresh(), [tp.topic], [tp.partition])
     found = waiting_partitions(cluster, [tp], THREADS)
     commits = end_by_hand(cluster, found[0]) if found and not dry_run else None
     if as_json:

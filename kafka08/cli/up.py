@@ -20,6 +20,7 @@ from kafka08.cli.echo import say, show
 from kafka08.cli.failures import fail
 from kafka08.cli.options import (
     NEW_DIRECTORY,
+    Whole,
     config_options,
     example,
     json_option,
@@ -90,7 +91,7 @@ data_dir_option = click.option(
 )
 @click.option(
     "--brokers",
-    type=click.IntRange(1, 20),
+    type=Whole(1, 20),
     help=f"Default: {BROKERS}, or as many as the cluster in the directory has.",
 )
 @click.option(
@@ -112,7 +113,7 @@ data_dir_option = click.option(
 )
 @click.option(
     "--port",
-    type=click.IntRange(1, PORT_MAX - 20),
+    type=Whole(1, PORT_MAX - 20),
     help=f"The first broker's port; the others follow. Default: from {FIRST_BROKER_PORT} on, or "
     "free ones. ZooKeeper has 2181 or a free one.",
 )
@@ -193,7 +194,7 @@ def broker_command(verb: str, text: str) -> None:
     """Add `kafka08 up VERB ID`, with `text` as its help."""
 
     @up.command(verb, epilog=example(f"kafka08 up {verb} 1"), help=text)
-    @click.argument("broker", metavar="ID", type=click.IntRange(0))
+    @click.argument("broker", metavar="ID", type=Whole(0))
     @data_dir_option
     @json_option("One JSON object.")
     @click.pass_context

@@ -9,7 +9,7 @@ import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.echo import say
-from kafka08.cli.options import NEW_DIRECTORY, example
+from kafka08.cli.options import NEW_DIRECTORY, Whole, example
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 from kafka08.config import PORT_MAX
 from kafka08.zk.server.limits import WARNING
@@ -27,7 +27,7 @@ def zookeeper() -> None:
 
 
 @zookeeper.command("start", epilog=example("kafka08 zookeeper start --data-dir /var/lib/zk"))
-@click.option("--port", default=2181, show_default=True, type=click.IntRange(0, PORT_MAX))
+@click.option("--port", default=2181, show_default=True, type=Whole(0, PORT_MAX))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--data-dir",

@@ -400,7 +400,7 @@ class ClusterClient(ProcessBound):
                 where = host_port(host, port)
                 if not isinstance(error, SilentBroker):  # that was said already
                     self._warn(f"{type(request).__name__} to {where} failed: {error}")
-                failures.append(f"{where}: {error}")
+                failures.append(str(error) if where in str(error) else f"{where}: {error}")
                 if isinstance(error, AuthenticationFailed):
                     kind = AuthenticationFailed
                 elif kind is NoBrokerSaysVersions and not isinstance(error, NoApiVersions):
@@ -411,7 +411,10 @@ class ClusterClient(ProcessBound):
                 responded += 1
                 yield response
         if not responded:
-            raise kind("no broker responded: " + "; ".join(failures))
+            none = kind("no broker responded: " + "; ".join(failures))
+            if isinstance(none, NoBrokersAvailable):
+                none.addresses = tuple(candidates)
+            raise none
 
     def _warn(self, text: str) -> None:
         """Log it; at debug level if that was done within WARN_S. Callers try again and again

@@ -151,7 +151,9 @@ class _Parser:
         else:
             least, most = _TIMES[char]
         if not self._quantifiable:
-            raise self._refuse(f"a dangling {text}")
+            # As a shell would have it: in a pattern a character comes before.
+            meant = "; .* matches everything" if text == "*" else ""
+            raise self._refuse(f"a dangling {text}", meant)
         after = self._pattern[self._at + len(text) : self._at + len(text) + 1]
         if after == "+":
             raise self._refuse(f"a possessive quantifier {text}+")
@@ -238,9 +240,10 @@ class _Parser:
         self._open[-1].sequences[-1].append(node)
         self._quantifiable = quantifiable
 
-    def _refuse(self, construct: str) -> ConfigError:
+    def _refuse(self, construct: str, meant: str = "") -> ConfigError:
         return ConfigError(
             f"topic pattern {self._pattern!r}: {construct} at position {self._at} is not supported"
+            f"{meant}"
         )
 
 

@@ -489,7 +489,9 @@ class EmbeddedCluster(Startable):
         retransmits packets. Needs cuttable=True, and Linux for connections that the broker opens.
         """
         if self._relay is None:
-            raise KafkaError("cut needs a cluster that was created with cuttable=True")
+            raise KafkaError(
+                "cut needs a cluster that was created with cuttable=True (kafka08 up --cuttable)"
+            )
         broker = self.find(broker)
         self._note(f"cuts broker {broker.id}")
         self._cut.add(broker.id)

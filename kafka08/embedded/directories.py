@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from kafka08.errors import ConfigError
+from kafka08.listing import reason_of
 
 
 def temporary_path(prefix: str) -> Path:
@@ -25,7 +26,6 @@ def make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise ConfigError(
-            f"cannot create the directory {path}: {reason}. Use another directory"
+            f"cannot create the directory {path}: {reason_of(error)}. Use another directory"
         ) from error

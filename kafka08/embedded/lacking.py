@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from kafka08.errors import KafkaError
+from kafka08.listing import reason_of
 
 ADVICE: Final = {
     errno.EMFILE: "raise this process's limit of open files (ulimit -n)",
@@ -27,5 +28,4 @@ def says_what_lacks() -> Iterator[None]:
         advice = ADVICE.get(error.errno or 0)
         if advice is None:
             raise
-        reason = (error.strerror or str(error)).lower()
-        raise KafkaError(f"the cluster cannot start: {reason}: {advice}") from error
+        raise KafkaError(f"the cluster cannot start: {reason_of(error)}: {advice}") from error

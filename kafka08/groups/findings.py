@@ -15,7 +15,7 @@ from typing import Final
 from kafka08.consumer.subscription import thread_ids
 from kafka08.consumer.zookeeper.assignors import Assignment, range_assign, round_robin_assign
 from kafka08.errors import ConsumerRebalanceFailed
-from kafka08.listing import some_of
+from kafka08.listing import counted, some_of
 from kafka08.observe.group import GroupFacts, PartitionFacts
 from kafka08.observe.lag import lag_by_topic
 from kafka08.observe.snapshot import Owner
@@ -363,7 +363,7 @@ def outside_the_log(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
         if at is None or start is None or end is None or start <= at <= end:
             continue
         where = f"offset {at} is committed, but the log has offsets {start} to {end}"
-        gone = f"{start - at} messages were deleted before they were read"
+        gone = f"{counted(start - at, 'message')} deleted before anybody read them"
         yield Finding(
             "outside-log",
             str(partition.topic_partition),

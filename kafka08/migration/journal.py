@@ -319,7 +319,7 @@ def check_start(group: str, previous: Entry | None) -> None:
 
 
 _ADVICE: Final[dict[State | None, str]] = {
-    None: "start it first",
+    None: "start it first: kafka08 migrate start GROUP",
     State.COPYING: "the copy was interrupted: start it again",
     State.DUAL: "verify it, or roll it back",
     State.VERIFIED: "finish it, or roll it back",

@@ -21,6 +21,7 @@ from kafka08.errors import (
     RequestTimeout,
 )
 from kafka08.lifecycle import Closeable
+from kafka08.listing import reason_of
 from kafka08.network.session import (
     PLAINTEXT,
     InFlightRequest,
@@ -196,7 +197,7 @@ class Connection(Closeable):
                     send_buffer=self._send_buffer,
                 )
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
-            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
+            raise ConnectionFailed(f"cannot connect to {self}: {reason_of(error)}") from error
         self.sent_unconfirmed = False
         # First set the stream, then check the count; `abort` does it in reverse. So one of the two
         # sees the other, however they interleave.
@@ -359,7 +360,7 @@ class Connection(Closeable):
         if isinstance(error, TimeoutError):
             raise RequestTimeout(f"{self} {late}") from error
         if isinstance(error, OSError):
-            raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
+            raise ConnectionFailed(f"lost the connection to {self}: {reason_of(error)}") from error
         if isinstance(error, ProtocolError):
             raise protocol_error(str(self), error) from error
         if isinstance(error, AuthenticationFailed):

@@ -44,6 +44,7 @@ from kafka08.errors import (
     NoApiVersions,
     ProtocolError,
 )
+from kafka08.listing import reason_of
 from kafka08.protocol import codec
 from kafka08.protocol.api_versions import (
     NAMING_VERSION,
@@ -191,23 +192,24 @@ class Session:
         if isinstance(error, AuthenticationFailed):
             return AuthenticationFailed(f"cannot log in to {peer}: {error}")
         if isinstance(error, ConnectionFailed):  # of a server that issues tokens
-            return ConnectionFailed(f"cannot log in to {peer}: {error}")
+            return ConnectionFailed(f"cannot log in to {peer}: {reason_of(error)}")
         if isinstance(error, ProtocolError):
             return protocol_error(peer, error)
         if not self._asks_versions or self._log_in is not None:
             # Before 1.0 a broker says no more about a wrong password.
             hint = "; brokers before 1.0 close it after a wrong password" if not self.least else ""
             return ConnectionFailed(
-                f"lost the connection to {peer} while it was opened: {error}{hint}"
+                f"lost the connection to {peer} while it was opened: {reason_of(error)}{hint}"
             )
         if self._was_answered and not isinstance(error, TimeoutError):
             # Final for this client, unless the broker just stopped.
             return ConnectionFailed(
-                f"{peer} closed the connection behind its API versions ({error}): does its "
-                "listener want a login (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
+                f"{peer} closed the connection behind its API versions ({reason_of(error)}): does "
+                "its listener want a login (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
             )
         return NoApiVersions(
-            f"{peer} did not return its API versions: {error}. Brokers from 0.9 on do"
+            f"{peer} does not report its API versions, as brokers from 0.9 on do: "
+            f"{reason_of(error)}"
         )
 
     def request(self, request: Request) -> bytes:

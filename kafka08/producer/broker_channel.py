@@ -14,7 +14,13 @@ from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from kafka08.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolError
+from kafka08.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KafkaError,
+    ProtocolError,
+)
+from kafka08.listing import reason_of
 from kafka08.network.session import (
     InFlightRequest,
     Security,
@@ -138,7 +144,7 @@ class BrokerChannel:
                 self.address, receive_buffer=self._receive_buffer, send_buffer=self._send_buffer
             )
         except (OSError, UnicodeError) as error:
-            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
+            raise ConnectionFailed(f"cannot connect to {self}: {reason_of(error)}") from error
         self.stream = self._connecting.stream
         self.state = State.CONNECTING
 
@@ -147,7 +153,7 @@ class BrokerChannel:
         try:
             connected = self._connecting.finish()
         except OSError as error:
-            raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
+            raise ConnectionFailed(f"cannot connect to {self}: {reason_of(error)}") from error
         self.stream = self._connecting.stream
         if connected:
             self._connecting = None
@@ -252,7 +258,7 @@ class BrokerChannel:
             return self._session.opening_error(str(self), error)
         if isinstance(error, ConnectionResetError) and error.errno is None:
             return ConnectionFailed(str(error))
-        return ConnectionFailed(f"lost the connection to {self}: {error}")
+        return ConnectionFailed(f"lost the connection to {self}: {reason_of(error)}")
 
     def _take_frames(self, done: OnResponse) -> None:
         session = self._session

@@ -279,7 +279,7 @@ class NetworkClient:
             if channel.is_opening:
                 if now >= channel.connect_by:
                     asked = channel.state is State.OPENING
-                    why = "it did not return its API versions" if asked else "timed out"
+                    why = "it did not report its API versions" if asked else "timed out"
                     self._fail(
                         channel, ConnectionFailed(f"cannot connect to {channel}: {why}"), now
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Final
 
-from kafka08.errors import NoBrokerRegistered, ZooKeeperError
+from kafka08.errors import NoBrokerRegistered, NoChroot, ZooKeeperError
 from kafka08.listing import some_of
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -19,14 +19,27 @@ LOOKED_AT_MAX: Final = 500
 
 def no_brokers(zk: ZkClient) -> NoBrokerRegistered:
     """The error for a path below which no broker is registered, with those where some are."""
+    return NoBrokerRegistered(
+        f"no broker is registered in {paths.BROKER_IDS} at {zk.hosts}{zk.chroot}{_there(zk)}"
+    )
+
+
+def absent(zk: ZkClient) -> NoChroot:
+    """The error for a chroot that does not exist, with the paths below which there are brokers."""
+    there = _there(zk).replace(", but", ", but brokers are registered", 1)
+    return NoChroot(
+        f"the chroot {zk.chroot} does not exist at {zk.hosts}{there}; the first broker that has it "
+        "in its zookeeper.connect creates it"
+    )
+
+
+def _there(zk: ZkClient) -> str:
+    """Where brokers of the same ensemble are registered, as the end of a sentence."""
     try:
         found = [connect for connect in clusters_beside(zk) if connect != zk.connect]
     except ZooKeeperError:
         found = []
-    there = f", but at {some_of(found)}" if found else ""
-    return NoBrokerRegistered(
-        f"no broker is registered in {paths.BROKER_IDS} at {zk.hosts}{zk.chroot}{there}"
-    )
+    return f", but at {some_of(found)}" if found else ""
 
 
 def clusters_beside(zk: ZkClient) -> list[str]:

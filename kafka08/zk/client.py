@@ -137,11 +137,10 @@ class ZkClient(ProcessBound):
         # All paths are below the chroot, so "/" is the chroot itself.
         if self.chroot and not self.exists("/"):
             if not self._make_chroot:
+                from kafka08.zk.chroots import absent  # it needs this module
+
                 self.close()
-                raise NoNode(
-                    f"the chroot {self.chroot} does not exist at {self.hosts}; the first broker "
-                    "that has it in its zookeeper.connect creates it"
-                )
+                raise absent(self)
             self._create_chroot()
 
     def _await_connection(self) -> str:

@@ -193,6 +193,9 @@ def parent(path: str) -> str:
 def split_connect(connect: str) -> tuple[str, str]:
     """`h1:1,h2:2/chroot` as ("h1:1,h2:2", "/chroot"); the chroot is "" when there is none, a port
     that is not given is 2181. ConfigError naming the part that is none of these."""
+    scheme, named, rest = connect.partition("://")
+    if named and "/" not in scheme:
+        raise ConfigError(f"zookeeper.connect: {connect!r}: leave out {scheme}://, as in {rest}")
     hosts, slash, path = connect.partition("/")
     addresses = [part.strip() for part in hosts.split(",") if part.strip()]
     if not addresses:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 from kafka08.errors import ZooKeeperUnreachable
+from kafka08.listing import reason_of
 from kafka08.structs import split_host_port
 from kafka08.zk import paths
 
@@ -18,7 +19,9 @@ def explain(hosts: str) -> str:
 
 
 def unreachable(hosts: str, why: str, within: str = "") -> ZooKeeperUnreachable:
-    return ZooKeeperUnreachable(f"cannot connect to ZooKeeper at {hosts}{within} ({why})")
+    error = ZooKeeperUnreachable(f"cannot connect to ZooKeeper at {hosts}{within} ({why})")
+    error.addresses = tuple(map(_address, hosts.split(",")))
+    return error
 
 
 def check_not_refused(connect: str) -> None:
@@ -44,8 +47,12 @@ def is_refused(hosts: str) -> bool:
 
 
 def _connect(address: str) -> None:
-    host, port = split_host_port(address)
-    socket.create_connection((host, int(port or 0)), PROBE_S).close()
+    socket.create_connection(_address(address), PROBE_S).close()
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, port = split_host_port(text)
+    return host, int(port or 0)
 
 
 def _probe(address: str) -> str:
@@ -58,4 +65,4 @@ def _probe(address: str) -> str:
     except TimeoutError:
         return "does not respond"
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return reason_of(error)

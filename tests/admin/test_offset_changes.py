@@ -56,7 +56,7 @@ def test_refusals_name_their_reason() -> None:
         (plan_set(group(facts(1, 2)), {TP: (9, None)}), "range 10 to 90"),
         (plan_set(group(gone), {gone.topic_partition: (9, 9)}), "does not exist"),
         (plan_reset(group(facts(1, 2), members=(foreign("g_a"),)), Target.LATEST), "g_a"),
-        (plan_reset(group(), Target.LATEST), "group's name"),
+        (plan_reset(group(), Target.LATEST), "names of all groups"),
         (plan_reset(GroupFacts("g", (), (), "away"), Target.LATEST), "away"),
     ]
     for plan, reason in cases:

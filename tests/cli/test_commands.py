@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 
+from kafka08.cli.options import Whole
 from kafka08.cli.root import COMMANDS, root
 from tests.cli.conftest import Commands, Inspector
 
@@ -75,6 +76,19 @@ def leaves(group: click.Group, path: str = "") -> list[tuple[str, click.Command]
         else:
             found.append((f"{path}{name}", command))
     return found
+
+
+@pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
+def test_a_word_for_a_number_is_said_to_be_none(path: str, command: click.Command) -> None:
+    """Each number of each command has our own type: click's says "not a valid integer range"."""
+    for parameter in command.params:
+        assert type(parameter.type) not in (click.IntRange, click.FloatRange), (
+            path,
+            parameter.name,
+        )
+        if isinstance(parameter.type, Whole):
+            with pytest.raises(click.BadParameter, match="'two' is not a whole number"):
+                parameter.type.convert("two", parameter, None)
 
 
 @pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)

@@ -20,9 +20,10 @@ from kafka08.errors import (
     ZooKeeperUnreachable,
 )
 from kafka08.extras import EXTRAS, missing_extra
-from kafka08.structs import TopicPartition
+from kafka08.structs import TopicPartition, host_port
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
+from tests.network.secured import SecuredPort, server_context
 
 
 @pytest.mark.parametrize(
@@ -156,3 +157,60 @@ def test_unknown_offsets_have_advice(capsys: pytest.CaptureFixture[str]) -> None
     assert [1, 1] == [err.count(f"Unknown: [t,{n}]: {down}") for n in range(2)]
     assert 1 == err.count(f"Try: {ADVICE[LeaderNotAvailable]}")
     assert 0 == report_unknown({TopicPartition("t", 0): [[7]]})
+
+
+@pytest.mark.parametrize("command", ["topic list", "group list", "doctor", "consume t"])
+def test_another_servers_address_is_named(kafka08: Commands, command: str) -> None:
+    """ZooKeeper given as a broker: the advice says so, and where each address belongs. (`consume`
+    tried for ever.)"""
+    zookeeper = kafka08.cluster.zookeeper.connect_string
+    done = kafka08.refused(*command.split(), "--bootstrap", zookeeper)
+    assert 1 == done.code
+    advised = "kafka08 doctor" if command == "group list" else f"{zookeeper} is a ZooKeeper server"
+    assert advised in done.err.partition("Try: ")[2]
+
+
+def test_a_broker_is_no_zookeeper(kafka08: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice says so."""
+    monkeypatch.setattr("kafka08.zk.client.HASTY_CONNECT_MS", 300)
+    [broker, *_] = kafka08.cluster.bootstrap.split(",")
+    done = kafka08.refused("topic", "list", "--zookeeper", broker)
+    assert f"Try: {broker} is a Kafka broker" in done.err
+
+
+def test_tls_and_its_absence_are_named(kafka08: Commands, tmp_path: Path) -> None:
+    """The advice names security.protocol, whichever side speaks TLS."""
+    with SecuredPort(("127.0.0.1", 1), tls=server_context()) as port:
+        at = host_port(*port.address)
+        done = kafka08.refused("topic", "list", "--bootstrap", at)
+    assert f"{at} speaks TLS" in done.err
+    assert "set security.protocol" in done.err.partition("Try: ")[2]
+    [broker, *_] = kafka08.cluster.bootstrap.split(",")
+    (tmp_path / "c").write_text("security.protocol=SSL\n")
+    done = kafka08.refused(
+        "topic", "list", "--bootstrap", broker, "--command-config", tmp_path / "c"
+    )
+    assert f"Try: {broker} is a listener without TLS" in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "act"),
+    [
+        ("topic create acts", "kafka08 topic describe TOPIC"),
+        ("topic create new --replication-factor 9", "kafka08 broker list"),
+        ("topic alter acts --partitions 1", "give more partitions than"),
+        ("topic list --zookeeper {zookeeper}/absent", "with its chroot"),
+        ("broker ping 127.0.0.1:1", "check that a broker is running"),
+        ("perf produce --topics acts --messages 1 --bootstrap 127.0.0.1:1", "check that a broker"),
+    ],
+)
+def test_each_failure_has_an_act(
+    kafka08: Commands, inspect: Inspector, line: str, act: str
+) -> None:
+    """Behind cause and place there is one thing to do."""
+    if not inspect.store.assignments(["acts"]):
+        inspect.create_topic("acts")
+    line = line.format(zookeeper=kafka08.cluster.zookeeper.connect_string)
+    done = kafka08.refused(*line.split())
+    assert 1 == done.code
+    assert act in done.err.partition("Try: ")[2]

@@ -39,6 +39,12 @@ def test_refusals(
     assert "nobody" not in inspect.zk.children_or_empty("/kafka08/migrations")
 
 
+def test_a_refused_zookeeper_is_said_at_once(kafka08: Commands) -> None:
+    """None that is being started is waited for."""
+    done = kafka08.refused("migrate", "status", "g", "--zookeeper", "127.0.0.1:1")
+    assert "127.0.0.1:1 (127.0.0.1:1: connection refused)" in done.err
+
+
 def test_a_refusal_prints_no_counts(kafka08: Commands) -> None:
     """After a refusal no counts are printed, as if something had been copied."""
     assert "Copied" not in kafka08.refused("migrate", "start", "nobody").err

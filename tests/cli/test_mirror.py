@@ -13,6 +13,7 @@ from kafka08.cli.mirror import mirror
 from kafka08.mirror import MirrorCounts
 from kafka08.producer import KafkaProducerConfig
 from tests.cli.conftest import Commands
+from tests.waiting import until
 
 SOURCE = ("--source-zookeeper", "h:2181")
 TARGET = ("--target-bootstrap", "h:9092")
@@ -79,9 +80,18 @@ def test_the_advice_has_the_options_of_this_command(kafka08: Commands) -> None:
     zookeeper = kafka08.environ["KAFKA08_ZOOKEEPER"]
     source = ("--source-zookeeper", zookeeper, "--target-bootstrap", "127.0.0.1:1")
     done = kafka08("mirror", *source, *GROUP, *ALL, code=1)
-    assert "no broker responded: 127.0.0.1:1" in done.err
+    assert "no broker responded: cannot connect to 127.0.0.1:1: " in done.err
     assert "or give other ones with --target-bootstrap\n" in done.err
     nowhere = ("--source-zookeeper", "127.0.0.1:1", "--target-bootstrap", "127.0.0.1:1")
     soon = ("--consumer-override", "zookeeper.connection.timeout.ms=200")
     done = kafka08("mirror", *nowhere, *soon, *GROUP, *ALL, code=1)
     assert "or give another one with --source-zookeeper;" in done.err
+
+
+def test_a_source_that_is_waited_for_is_named_at_once(kafka08: Commands) -> None:
+    """It may be about to start; whoever mistyped its address need not wait."""
+    nowhere = ("--source-zookeeper", "127.0.0.1:1", "--target-bootstrap", "127.0.0.1:1")
+    running = kafka08.start("mirror", *nowhere, *GROUP, *ALL)
+    said = "Waiting for ZooKeeper of the source: 127.0.0.1:1: connection refused\n"
+    until(lambda: said == running.err)
+    assert None is running.popen.poll()

@@ -12,6 +12,7 @@ from tests.cli.conftest import Commands
 from tests.in_turn import in_turn
 
 HERE: Final = Path(__file__).parent
+FAILURES: Final = "cli/test_failures.py::test_"
 CONSUME: Final = "cli/test_consume.py::test_"
 GROUPS: Final = "cli/test_consume_polling.py::test_"
 DRILLS: Final = "integration/test_drills.py::test_every_view_says_it"
@@ -55,7 +56,7 @@ MISTAKES: Final = {
     "report > page.html": "cli/test_report.py::test_a_redirection_gets_the_page",
     "up --port": "cli/test_up.py::test_the_first_port_can_be_chosen",
     "produce to a mistyped topic": "cli/test_produce.py::test_a_topic_that_is_made_is_said",
-    "a mistyped topic or group": "cli/test_failures.py::test_a_mistyped_name_has_a_near_one",
+    "a mistyped topic or group": f"{FAILURES}a_mistyped_name_has_a_near_one",
     "an option of Kafka's tools": (
         "cli/test_commands.py::test_an_option_of_kafkas_tools_names_what_does_its_work"
     ),
@@ -65,6 +66,17 @@ MISTAKES: Final = {
     "prose in a narrow terminal": "cli/test_table.py::test_prose_is_folded_at_its_blanks",
     "a checkout that hides an installation": (
         "kernel/test_choice.py::test_a_checkout_that_hides_an_install_is_named"
+    ),
+    "ZooKeeper's address given as a broker's": f"{FAILURES}another_servers_address_is_named",
+    "a broker's address given as ZooKeeper's": f"{FAILURES}a_broker_is_no_zookeeper",
+    "a port with TLS, or TLS at one without it": f"{FAILURES}tls_and_its_absence_are_named",
+    "a refusal of a topic's command": f"{FAILURES}each_failure_has_an_act",
+    "a word for a number": ("cli/test_commands.py::test_a_word_for_a_number_is_said_to_be_none"),
+    "a mirror whose source refuses": (
+        "cli/test_mirror.py::test_a_source_that_is_waited_for_is_named_at_once"
+    ),
+    "a migration where ZooKeeper refuses": (
+        "cli/test_migrate.py::test_a_refused_zookeeper_is_said_at_once"
     ),
     "an override that no request can carry": (
         "admin/test_broker_admin.py::test_an_override_that_no_request_can_carry"

@@ -144,10 +144,12 @@ def test_refusals_have_an_exit_code_and_a_reason(
 
 
 def test_an_absent_chroot_is_named(kafka08: Commands) -> None:
-    """The error for a missing chroot has the path, the servers, and how it is created."""
+    """The error for a missing chroot has the path, the servers, where there are brokers, and how
+    it is created."""
     connect = kafka08.environ["KAFKA08_ZOOKEEPER"]
     done = kafka08("topic", "list", "--zookeeper", f"{connect}/absent", code=1)
-    assert f"the chroot /absent does not exist at {connect}; the first broker" in done.err
+    there = f"the chroot /absent does not exist at {connect}, but brokers are registered at "
+    assert f"{there}{connect}; the first broker" in done.err
 
 
 def test_results_that_cannot_be_written_are_a_failure(kafka08: Commands) -> None:

@@ -78,9 +78,9 @@ def test_every_reason_is_named() -> None:
 def test_a_group_without_offsets_is_refused() -> None:
     """A misspelt name would otherwise migrate successfully; an unreachable coordinator takes
     precedence as the reason."""
-    assert ("no store has an offset of it; is that the group's name?",) == make_plan(
-        group()
-    ).refusals
+    assert (
+        "no store has an offset of it; kafka08 group list shows the names of all groups",
+    ) == make_plan(group()).refusals
     [refusal] = make_plan(GroupFacts("g", (), (), unavailable="nobody answered")).refusals
     assert "nobody answered" in refusal
 

@@ -45,7 +45,7 @@ def test_a_broker_of_0_8_is_refused_by_default(broker: TcpCluster) -> None:
     """The error says which brokers return their versions."""
     with (
         connection_to(broker, accepts_0_8=False) as connection,
-        pytest.raises(NoApiVersions, match=r"Brokers from 0\.9 on do"),
+        pytest.raises(NoApiVersions, match=r"as brokers from 0\.9 on do"),
     ):
         connection.open()
 
