@@ -59,7 +59,7 @@ class Session(NamedTuple):
 
 
 class Outcome(Enum):
-    """What the producer was told of its transaction."""
+    """The end of its transaction, as the producer knows it."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"

@@ -23,10 +23,7 @@ from typing import Any, Final
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError
 from kafka08.lifecycle import Closeable
-from kafka08.structs import TopicPartition
-from tests.histories.transactional_clients import RECEIVERS, OurSender, Receiver, Sender
-from tests.histories.transactional_member import Member
-from tests.histories.transactions import (
+from kafka08.simulation.transaction_history import (
     Entry,
     Log,
     Outcome,
@@ -34,6 +31,9 @@ from tests.histories.transactions import (
     Transaction,
     TransactionHistory,
 )
+from kafka08.structs import TopicPartition
+from tests.histories.transactional_clients import RECEIVERS, OurSender, Receiver, Sender
+from tests.histories.transactional_member import Member
 from tests.in_sync import await_full_isr
 from tests.interop.foreign_clients import POM_3_9_1, PROGRAMS
 from tests.interop.jvm import POM_0_11, command, compiled

@@ -3,8 +3,14 @@ sentence for each fault."""
 
 from __future__ import annotations
 
+from kafka08.simulation.transaction_history import (
+    Entry,
+    Outcome,
+    Session,
+    Transaction,
+    TransactionHistory,
+)
 from kafka08.structs import TopicPartition
-from tests.histories.transactions import Entry, Outcome, Session, Transaction, TransactionHistory
 
 P0, P1, IN = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("in", 0)
 FIRST, SECOND = Session("id", 1), Session("id", 2)
