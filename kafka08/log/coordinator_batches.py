@@ -1,5 +1,5 @@
 """The record batches that coordinators append: markers of transactions, and offsets that are
-committed in one. Pure.
+committed in one, each with what the log notes of it. Pure.
 
 Both have the producer's id and epoch. A marker is the one record of a control batch, without a
 sequence. Offsets have the sequence 0 each time: nothing of them is recognized as a repeat. Source:
@@ -14,8 +14,8 @@ from typing import Final
 from kafka08 import kernel
 from kafka08.format.v2 import place, stamp
 from kafka08.kernel.types import RECORDS_MAGIC, Messages
-from kafka08.log.producer_entries import encode_marker
-from kafka08.log.producers import TransactionEnd
+from kafka08.log.producer_entries import StoredBatch, encode_marker
+from kafka08.log.producers import Marker, SequencedBatch, TransactionEnd
 from kafka08.protocol.message_set import PreparedSet
 
 NO_SEQUENCE: Final = -1
@@ -24,12 +24,14 @@ FIRST_SEQUENCE: Final = 0
 
 def marker_batch(
     end: TransactionEnd, base_offset: int, leader_epoch: int, now_ms: int
-) -> PreparedSet:
+) -> tuple[PreparedSet, StoredBatch]:
     """The marker that ends a transaction."""
     key, value = encode_marker(end.commits, end.coordinator_epoch)
     batch = kernel.build_from_lists([key], [value], 0, 1, RECORDS_MAGIC, now_ms)
     producer = end.producer_id, end.producer_epoch
-    return _placed(batch, 1, *producer, base_offset, leader_epoch, now_ms, is_control=True)
+    _stamp(batch, *producer, NO_SEQUENCE, is_control=True)
+    marker = Marker(*end, base_offset, now_ms)
+    return _placed(batch, 1, StoredBatch(leader_epoch, base_offset, marker), now_ms)
 
 
 def transactional_batch(
@@ -39,34 +41,41 @@ def transactional_batch(
     base_offset: int,
     leader_epoch: int,
     now_ms: int,
-) -> PreparedSet:
+) -> tuple[PreparedSet, StoredBatch]:
     """Records that count once the producer's transaction is committed."""
     keys, values = map(list, zip(*records, strict=True))
     count = len(records)
     batch = kernel.build_from_lists(keys, values, 0, count, RECORDS_MAGIC, now_ms)
-    return _placed(batch, count, producer_id, producer_epoch, base_offset, leader_epoch, now_ms)
+    _stamp(batch, producer_id, producer_epoch, FIRST_SEQUENCE)
+    last_offset = base_offset + count - 1
+    entry = SequencedBatch(
+        producer_id, producer_epoch, FIRST_SEQUENCE, base_offset, last_offset, now_ms, True
+    )
+    return _placed(batch, count, StoredBatch(leader_epoch, base_offset, entry), now_ms)
 
 
-def _placed(
+def _stamp(
     batch: bytearray,
-    count: int,
     producer_id: int,
     producer_epoch: int,
-    base_offset: int,
-    leader_epoch: int,
-    now_ms: int,
+    sequence: int,
     *,
     is_control: bool = False,
-) -> PreparedSet:
+) -> None:
     stamp(
         batch,
         producer_id,
         producer_epoch,
-        NO_SEQUENCE if is_control else FIRST_SEQUENCE,
+        sequence,
         is_transactional=True,
         is_control=is_control,
         checksum=kernel.crc32c,
     )
-    place(batch, base_offset, leader_epoch)
-    last_offset = base_offset + count - 1
-    return PreparedSet(batch, base_offset, last_offset, count, 0, now_ms, last_offset)
+
+
+def _placed(
+    batch: bytearray, count: int, stored: StoredBatch, now_ms: int
+) -> tuple[PreparedSet, StoredBatch]:
+    base_offset, last_offset = stored.base_offset, stored.base_offset + count - 1
+    place(batch, base_offset, stored.leader_epoch)
+    return PreparedSet(batch, base_offset, last_offset, count, 0, now_ms, last_offset), stored

@@ -20,7 +20,6 @@ from pathlib import Path
 from kafka08 import kernel
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX, LONG_MAX
-from kafka08.format import Batch
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, Buffer
 from kafka08.log import crashpoints
 from kafka08.log.aborted_transactions import AbortedTransaction
@@ -38,6 +37,7 @@ from kafka08.log.files import (
 from kafka08.log.loader import load_segments
 from kafka08.log.log_segments import LogSegments
 from kafka08.log.names import parse_partition_directory, segment_files
+from kafka08.log.producer_entries import StoredBatch
 from kafka08.log.readable_log import ReadableLog
 from kafka08.log.record_state import RecordState
 from kafka08.log.retention import RetentionPolicy, deletable
@@ -210,12 +210,12 @@ class Log(ReadableLog):
     def append_prepared(
         self,
         prepared: message_set.PreparedSet,
+        own: StoredBatch | None = None,
         *,
-        from_client: bool = True,
         flush: bool = True,
     ) -> AppendInfo:
-        """Append a set that `config.prepare` numbered from the current LEO, or one of the broker
-        itself, whose sequences are not checked.
+        """Append a set that `config.prepare` numbered from the current LEO, or a batch of the
+        broker itself (`own`), whose sequence is not checked.
 
         For callers that prepare elsewhere (compression in a native thread); the log must not have
         changed since.
@@ -225,23 +225,22 @@ class Log(ReadableLog):
             f"end offset {self.log_end_offset}"
         )
         now_ms = self._clock.time_ms()
-        return self._append_numbered(prepared, now_ms, flush, from_client=from_client)
+        return self._append_numbered(prepared, now_ms, flush, own)
 
     def _append_numbered(
         self,
         prepared: message_set.PreparedSet,
         now_ms: int,
         flush: bool,
-        *,
-        from_client: bool = True,
+        own: StoredBatch | None = None,
     ) -> AppendInfo:
         first_offset, last_offset = prepared.first_offset, prepared.last_offset
         count = prepared.count
         if not count:
             return AppendInfo(first_offset, last_offset, 0, 0)
         data = prepared.data
-        noted = self.records.batches_in(data, prepared)
-        repeated = self.records.repeated(noted) if from_client else None
+        noted = self.records.batches_in(data, prepared) if own is None else [own]
+        repeated = self.records.repeated(noted) if own is None else None
         if repeated is not None:
             return repeated
         self._write(data, len(data), first_offset, prepared, now_ms, flush, noted)
@@ -315,7 +314,7 @@ class Log(ReadableLog):
         summary: kernel.SetSummary | message_set.PreparedSet,
         now_ms: int,
         flush: bool,
-        noted: list[Batch],
+        noted: list[StoredBatch],
     ) -> None:
         """Write a set of `size` bytes, which `summary` describes, with these record batches."""
         assert not self._closed, f"{self.name} is closed"
@@ -338,7 +337,7 @@ class Log(ReadableLog):
         self.records.note_epochs(noted)
         segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
         if noted:
-            self.records.note(memoryview(data), noted, now_ms, segment)
+            self.records.note(noted, now_ms, segment)
             segment.noted_epoch = self.records.epochs.latest
         segment.end_offset = end_offset = summary.last_offset + 1
         if flush and end_offset - self.recovery_point >= config.flush_messages:

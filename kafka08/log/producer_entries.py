@@ -1,4 +1,5 @@
-"""Batches and markers of producers with an id, as Producers takes them from a log. Pure.
+"""Record batches as a log notes them; batches and markers of producers, as Producers takes them.
+Pure.
 
 A marker is the one record of a control batch, which is never compressed; other types are skipped.
 """
@@ -6,9 +7,10 @@ A marker is the one record of a control batch, which is never compressed; other 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from kafka08.format import batches_of_producers
-from kafka08.format.batch import Batch
+from kafka08.format import batches, batches_of_producers
+from kafka08.format.batch import NO_PRODUCER, Batch
 from kafka08.format.control import ABORT, COMMIT, KEY, VALUE
 from kafka08.format.types import Buffer, CorruptMessage
 from kafka08.format.v2 import V2
@@ -19,12 +21,37 @@ def producer_entries(data: Buffer) -> Iterator[SequencedBatch | Marker]:
     """The batches and markers of producers in `data`, in order. CorruptMessage."""
     view = memoryview(data)
     for batch in batches_of_producers(view):
-        if not batch.is_control:
-            yield sequenced(batch)
-        elif batch.record_count:  # compaction may leave it without its marker
-            marker = read_marker(view, batch)
-            if marker is not None:
-                yield marker
+        entry = entry_of(view, batch)
+        if entry is not None:
+            yield entry
+
+
+class StoredBatch(NamedTuple):
+    """A record batch as its log notes it. `entry` None: of no producer, or without a marker."""
+
+    leader_epoch: int
+    base_offset: int
+    entry: SequencedBatch | Marker | None
+
+
+def stored_batches(data: Buffer) -> list[StoredBatch]:
+    """The whole record batches of a set that was checked. CorruptMessage: a marker."""
+    view = memoryview(data)
+    return [
+        StoredBatch(one.leader_epoch, one.base_offset, entry_of(view, one))
+        for one in batches(view)
+        if one.magic == V2.magic
+    ]
+
+
+def entry_of(view: memoryview, batch: Batch) -> SequencedBatch | Marker | None:
+    """A batch of a producer as Producers takes it; else None. CorruptMessage: a marker."""
+    if batch.producer_id == NO_PRODUCER:
+        return None
+    if not batch.is_control:
+        return sequenced(batch)
+    # Compaction may leave it without its marker.
+    return read_marker(view, batch) if batch.record_count else None
 
 
 def sequenced(batch: Batch) -> SequencedBatch:

@@ -21,8 +21,7 @@ from typing import Any, Final
 
 from kafka08 import kernel
 from kafka08.errors import ApiError, CorruptLog
-from kafka08.format import Batch, batches, magic_of
-from kafka08.format.batch import NO_PRODUCER
+from kafka08.format import magic_of
 from kafka08.kernel.types import RECORDS_MAGIC, Buffer
 from kafka08.log.files import (
     create_file,
@@ -42,9 +41,9 @@ from kafka08.log.names import (
     base_offset_of,
     snapshot_file,
 )
-from kafka08.log.producer_entries import read_marker, sequenced
+from kafka08.log.producer_entries import StoredBatch, stored_batches
 from kafka08.log.producer_snapshot import decode_producers, encode_producers
-from kafka08.log.producers import Producers, SequencedBatch
+from kafka08.log.producers import Marker, Producers, SequencedBatch
 from kafka08.log.recovery import CHUNK_BYTES
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogSlice
@@ -103,10 +102,10 @@ class RecordState:
                 self.take_snapshot(offset, bases[0])
             return
         start = self._load_newest(bases[0], now_ms)
-        for data, found in self._stored_from(start, log_end_offset, read):
+        for found in self._stored_from(start, log_end_offset, read):
             self.note_epochs(found)
             for batch in found:
-                self.note(data, [batch], now_ms, segments.segment_of(batch.base_offset))
+                self.note([batch], now_ms, segments.segment_of(batch.base_offset))
         self.take_snapshot(log_end_offset, bases[0])
 
     def _load_newest(self, first_base_offset: int, now_ms: int) -> int:
@@ -123,14 +122,14 @@ class RecordState:
 
     def _stored_from(
         self, offset: int, log_end_offset: int, read: Read
-    ) -> Iterator[tuple[memoryview, list[Batch]]]:
-        """The sets from `offset` on with their record batches; ends where messages are damaged."""
+    ) -> Iterator[list[StoredBatch]]:
+        """The record batches of each set from `offset` on; ends where messages are damaged."""
         max_bytes = CHUNK_BYTES
         while offset < log_end_offset:
             data = memoryview(read(offset, max_bytes).bytes())
             try:
                 summary = kernel.validate(data, NO_LIMIT, False)
-                yield data, self.batches_in(data, summary)
+                yield self.batches_in(data, summary)
             except ValueError as error:
                 logger.warning(
                     "%s: no producers are read from %d on: %s", self._directory, offset, error
@@ -145,7 +144,9 @@ class RecordState:
 
     # Batches
 
-    def batches_in(self, data: Buffer, summary: kernel.SetSummary | PreparedSet) -> list[Batch]:
+    def batches_in(
+        self, data: Buffer, summary: kernel.SetSummary | PreparedSet
+    ) -> list[StoredBatch]:
         """The record batches of a set that was checked. What a leader appends has one format."""
         if not self._is_kept:
             return []
@@ -153,12 +154,12 @@ class RecordState:
             isinstance(summary, kernel.SetSummary) and summary.magics & 1 << RECORDS_MAGIC
         ):
             return []
-        return [one for one in batches(data) if one.magic == RECORDS_MAGIC]
+        return stored_batches(data)
 
-    def repeated(self, sent: Iterable[Batch]) -> AppendInfo | None:
+    def repeated(self, sent: Iterable[StoredBatch]) -> AppendInfo | None:
         """The result for batches of a client that are in the log already. Errors as
         Producers.check_set."""
-        of_producers = [sequenced(one) for one in sent if one.producer_id != NO_PRODUCER]
+        of_producers = [one.entry for one in sent if isinstance(one.entry, SequencedBatch)]
         found = self.producers.check_set(of_producers) if of_producers else None
         if found is None:
             return None
@@ -177,7 +178,7 @@ class RecordState:
         """A batch that `next_batch` has returned is in the log."""
         self.producers.append(batch, now_ms)
 
-    def note_epochs(self, found: Iterable[Batch]) -> None:
+    def note_epochs(self, found: Iterable[StoredBatch]) -> None:
         """These batches are about to be appended, or are in the log. FileRefused, StorageError."""
         latest = self.epochs.latest
         for batch in found:
@@ -186,19 +187,15 @@ class RecordState:
         if self.epochs.latest > latest:
             self._write_epochs()
 
-    def note(
-        self, data: memoryview, found: Iterable[Batch], now_ms: int, segment: LogSegment
-    ) -> None:
-        """These batches of `data` are in the log, in that segment."""
+    def note(self, found: Iterable[StoredBatch], now_ms: int, segment: LogSegment) -> None:
+        """These batches are in the log, in that segment."""
         for batch in found:
-            if batch.producer_id == NO_PRODUCER:
-                continue
-            if not batch.is_control:
-                self.producers.append(sequenced(batch), now_ms)
-                continue
-            # Compaction may have left it without its marker.
-            marker = read_marker(data, batch) if batch.record_count else None
-            aborted = None if marker is None else self.producers.append_marker(marker, now_ms)
+            entry = batch.entry
+            if isinstance(entry, SequencedBatch):
+                self.producers.append(entry, now_ms)
+            aborted = None
+            if isinstance(entry, Marker):
+                aborted = self.producers.append_marker(entry, now_ms)
             if aborted is not None:
                 assert segment.aborted is not None
                 segment.aborted.append(aborted)

@@ -297,9 +297,7 @@ class TestRecordBatches:
         world.lead("t")
         partition = world.partition("t")
         partition.append(bytearray(encode([(b"k", b"v")], magic=1)), 1)
-        partition.log.append_prepared(
-            transactional_batch([(b"k", b"v")] * 2, 7, 0, 1, 0, 1000), from_client=False
-        )
+        partition.log.append_prepared(*transactional_batch([(b"k", b"v")] * 2, 7, 0, 1, 0, 1000))
         partition.maybe_raise_high_watermark()
         ends = []
         for isolation in (0, 1):

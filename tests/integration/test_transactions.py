@@ -222,7 +222,8 @@ def late_batch(cluster: EmbeddedCluster, topic: str) -> None:
         names = (f"ghost {n}" for n in range(100))
         numbers = {p.partition: p.leader for p in client.partitions(TRANSACTIONS_TOPIC)}
         name = next(one for one in names if numbers[transaction_partition(one, 3)] != leader)
-        data = transactional_batch([(None, b"late")], 77_000, 5, 0, -1, round(time.time() * 1000))
+        now_ms = round(time.time() * 1000)
+        data, _ = transactional_batch([(None, b"late")], 77_000, 5, 0, -1, now_ms)
         request = ProduceRequest(-1, 5000, [ProduceTopic(topic, [ProducePartition(0, data.data)])])
         request.transactional_id, request.version = name, 3
         response = client.at_leader(Partition(topic, 0), lambda one: one.send(request))

@@ -69,7 +69,7 @@ def end(log: Log, producer_id: int, *, commits: bool) -> int:
     """Append a marker; returns its offset."""
     marker = TransactionEnd(producer_id, -1, commits, 1)
     made = marker_batch(marker, log.log_end_offset, 0, 1000)
-    return log.append_prepared(made, from_client=False).first_offset
+    return log.append_prepared(*made).first_offset
 
 
 @pytest.fixture

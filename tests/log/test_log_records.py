@@ -15,6 +15,7 @@ from kafka08.levels import Level
 from kafka08.log import AppendInfo, Log, LogConfig, LogManager
 from kafka08.log.coordinator_batches import marker_batch, transactional_batch
 from kafka08.log.leader_epochs import EpochStart
+from kafka08.log.producer_entries import stored_batches
 from kafka08.log.producer_snapshot import decode
 from kafka08.log.producers import TransactionEnd
 from kafka08.protocol.record_batches import compress
@@ -39,7 +40,16 @@ def sent(sequence: int, count: int = 1, producer_id: int = 7, epoch: int = 0) ->
 def end(log: Log, *, commits: bool) -> int:
     """End the transaction of producer 7; returns the marker's offset."""
     marker = marker_batch(TransactionEnd(7, 0, commits, 3), log.log_end_offset, 0, 2000)
-    return log.append_prepared(marker, from_client=False).first_offset
+    return log.append_prepared(*marker).first_offset
+
+
+def test_what_coordinators_append_is_noted_as_it_is_read() -> None:
+    """A log notes the batches that it is given with their entries as those that it reads."""
+    for made, stored in (
+        marker_batch(TransactionEnd(7, 2, True, 3), 40, 5, 2000),
+        transactional_batch([(b"k", b"v"), (None, b"w")], 7, 2, 40, 5, 2000),
+    ):
+        assert [stored] == stored_batches(made.data)
 
 
 def names(log: Log, suffix: str) -> list[str]:
@@ -195,7 +205,7 @@ class TestTransactions:
         """A transaction of producer 7 with two records, and a plain record of producer 8."""
         pairs = [(b"k", b"1"), (b"k", b"2")]
         batch = transactional_batch(pairs, 7, 0, log.log_end_offset, 0, 1500)
-        log.append_prepared(batch, from_client=False)
+        log.append_prepared(*batch)
         log.append(sent(0, producer_id=8))
 
     @pytest.mark.parametrize("clean", [True, False])

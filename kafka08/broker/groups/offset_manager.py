@@ -509,7 +509,7 @@ def append_offsets(
         raise UnsupportedForMessageFormat(f"{log.name} cannot have transactions")
     log.records.producers.check_epoch(*producer)
     made = transactional_batch(records, *producer, log.log_end_offset, leader_epoch, now_ms)
-    return log.append_prepared(made, from_client=False, flush=False)
+    return log.append_prepared(*made, flush=False)
 
 
 def java_length(text: str | None) -> int:

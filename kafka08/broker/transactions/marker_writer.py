@@ -86,4 +86,4 @@ def append_marker(end: TransactionEnd, now_ms: int, log: Log, leader_epoch: int)
     if repeated is not None:
         return AppendInfo(repeated.base_offset, repeated.last_offset, 0, 0)
     made = marker_batch(end, log.log_end_offset, leader_epoch, now_ms)
-    return log.append_prepared(made, from_client=False, flush=False)
+    return log.append_prepared(*made, flush=False)

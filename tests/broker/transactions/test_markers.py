@@ -196,7 +196,7 @@ def test_metrics_know_who_waits(coordinator: Coordinator) -> None:
     counted by state."""
     coordinator.init()
     coordinator.add(0, 1)
-    batch = transactional_batch([(None, b"a"), (None, b"b")], 0, 0, 0, -1, 1).data
+    batch = transactional_batch([(None, b"a"), (None, b"b")], 0, 0, 0, -1, 1)[0].data
     request = ProduceRequest(-1, 1000, [ProduceTopic("d", [ProducePartition(0, batch)])], version=3)
     request.transactional_id = "t"
     coordinator.client.call(request)

@@ -10,9 +10,9 @@ import pytest
 
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.epoch_search import EpochSearch
-from kafka08.format import Batch
 from kafka08.log import producers
 from kafka08.log.log import Log
+from kafka08.log.producer_entries import StoredBatch
 from kafka08.log.producers import Producers
 from kafka08.log.record_state import RecordState
 from kafka08.simulation.network import NetworkSettings
@@ -127,7 +127,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     note = RecordState.note_epochs
 
-    def note_late(self: RecordState, found: Iterable[Batch]) -> None:
+    def note_late(self: RecordState, found: Iterable[StoredBatch]) -> None:
         """The epoch begins one offset later than its first batch."""
         note(self, [one._replace(base_offset=one.base_offset + 1) for one in found])
 
