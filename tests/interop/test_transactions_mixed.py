@@ -3,14 +3,17 @@ cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.interop.jvm import POM_0_11
-from tests.interop.seats import MixedCluster, Release, mixed_cluster
+from kafka08.errors import ProducerFenced
+from kafka08.producer import KafkaProducer, ProducerRecord
+from tests.interop.jvm import POM_0_11, POM_3_9
+from tests.interop.seats import MixedCluster, Release, Seat, mixed_cluster
 from tests.waiting import until
 
 TOPIC = "t"
@@ -22,13 +25,13 @@ KEYS = {
 TIMEOUT_S = 60
 
 
-def release(brokers: int) -> Release:
+def release(brokers: int, pom: Path = POM_0_11, pins: Mapping[str, str] = {}) -> Release:
     keys = {
         "transaction.state.log.replication.factor": str(brokers),
         "transaction.state.log.min.isr": "1",
         "offsets.topic.replication.factor": str(brokers),
     }
-    return Release(POM_0_11, "0.11.0", KEYS | keys)
+    return Release(pom, "0.11.0", {**KEYS, **keys, **pins})
 
 
 def producer(cluster: MixedCluster, name: str) -> Producer:
@@ -132,6 +135,58 @@ def test_each_coordinates_and_leads(tmp_path: Path) -> None:
             start()
             cluster.await_isr(TOPIC, 1, 2)
             until(lambda: wanted == values(cluster), "all to be read")
+
+
+@pytest.mark.timeout(600)
+def test_transactions_are_open_while_brokers_become_3_9(tmp_path: Path) -> None:
+    """Ours, JVM 3.9.1 pinned to our protocol and format, ours again, and JVM 3.9.1 without pins
+    follow one another broker by broker: what is open is committed, aborted or fenced afterwards."""
+    pins = {"inter.broker.protocol.version": "0.11.0", "log.message.format.version": "0.11.0"}
+    pinned, later = release(2, POM_3_9, pins), release(2, POM_3_9)
+
+    def ours(seat: Seat) -> None:
+        seat.start_ours()
+
+    def jvm(seat: Seat) -> None:
+        seat.start_jvm(pinned)
+
+    def unpinned(seat: Seat) -> None:
+        seat.start_jvm(later)
+
+    with mixed_cluster(tmp_path, 2, release(2)) as cluster:
+        for seat in cluster.seats:
+            ours(seat)
+        cluster.admin.create_topic(TOPIC, 1, 2)
+        cluster.await_isr(TOPIC, 1, 2)
+        commits, aborts = own_producer(cluster, "commits"), own_producer(cluster, "aborts")
+        wanted: list[str] = []
+        for turn, start in enumerate((jvm, ours, jvm, unpinned)):
+            left = own_producer(cluster, f"left {turn}")
+            for sender, letter in ((commits, "c"), (aborts, "a"), (left, "left")):
+                sender.begin_transaction()
+                sender.send(ProducerRecord(TOPIC, f"{turn} {letter}".encode())).result(TIMEOUT_S)
+            for seat in cluster.seats:
+                seat.stop()
+                start(seat)
+                cluster.await_isr(TOPIC, 1, 2)
+            commits.commit_transaction()
+            aborts.abort_transaction()
+            own_producer(cluster, f"left {turn}").close()
+            with pytest.raises(ProducerFenced):
+                left.commit_transaction()
+            left.close()
+            wanted.append(f"{turn} c")
+            until(lambda: wanted == values(cluster), f"{wanted} to be read")
+        commits.close()
+        aborts.close()
+
+
+def own_producer(cluster: MixedCluster, name: str) -> KafkaProducer:
+    made = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap, transactional_id=name, transaction_timeout_ms=300_000
+    )
+    made.init_transactions()
+    return made
 
 
 def send(sender: Producer, text: str) -> None:
