@@ -40,6 +40,7 @@ class BatchBuilder:
         self._values = "value" in schema.names
         self._timestamps = "timestamp" in schema.names
         self._timestamp_types = "timestampType" in schema.names
+        self._headers = "headers" in schema.names
         self._constants: dict[str, pa.Array] = {}
         self._required = [field.name for field in schema if not field.nullable]
 
@@ -84,6 +85,7 @@ class BatchBuilder:
             timestamps=self._timestamps,
             timestamp_types=self._timestamp_types,
             in_place=self._in_place and not fetched.has_wrappers,
+            headers=self._headers,
         )
 
     def _batch(self, columns: kernel.Columns) -> pa.RecordBatch:
@@ -123,6 +125,8 @@ class BatchBuilder:
                     columns.value_offsets,
                     columns.value_data,
                 )
+            case "headers" if columns.header_data:
+                return _lists(columns, self._schema.field(name).type)
         return self._constant(name, columns.count)
 
     def _times(self, columns: kernel.Columns) -> pa.Array:
@@ -170,3 +174,22 @@ def _binary(count: int, validity: Any, offsets: Any, data: Any) -> pa.Array:
     return pa.Array.from_buffers(
         pa.binary(), count, [*buffers, pa.py_buffer(offsets), pa.py_buffer(data)]
     )
+
+
+def _lists(columns: kernel.Columns, kind: pa.ListType) -> pa.Array:
+    """The headers of rows, some of which have some, as `kind`: HEADERS by other names."""
+    assert columns.header_offsets is not None
+    assert columns.header_data is not None
+    lists = kernel.header_lists(columns.header_offsets, columns.header_data, columns.count)
+    names = _binary(lists.count, None, lists.name_offsets, lists.name_data)
+    try:
+        names = names.cast(pa.string())
+    except pa.ArrowInvalid:
+        # A name that is not UTF-8, as a client in C may send: what KafkaConsumer makes of it.
+        names = pa.array([name.decode("utf-8", "replace") for name in names.to_pylist()])
+    values = _binary(lists.count, lists.value_validity, lists.value_offsets, lists.value_data)
+    pairs = pa.Array.from_buffers(kind.value_type, lists.count, [None], children=[names, values])
+    validity = columns.header_validity
+    buffers = [None if validity is None else pa.py_buffer(validity)]
+    buffers.append(pa.py_buffer(lists.list_offsets))
+    return pa.Array.from_buffers(kind, columns.count, buffers, children=[pairs])

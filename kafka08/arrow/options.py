@@ -83,7 +83,7 @@ class ReadOptions:
     min_partitions, max_records_per_partition   how ranges are split into tasks; None: not split
     split_by_bytes   the share of min_partitions is by bytes, which are measured; else by offsets
     min_offsets_per_trigger, max_offsets_per_trigger, max_trigger_delay_ms   of a stream
-    include_headers   add the column `headers`, which is null: 0.8 has none
+    include_headers   add the column `headers`, which is null where a message has none
     push_filters  let Spark pass filters on topic, partition, offset and timestamp to the reader
     group         its committed offsets are used (kafka.group.id); "" without one
     storage       the store from which the group's offsets are read
@@ -226,6 +226,9 @@ def _check_together(parsed: ReadOptions, streaming: bool) -> None:
     if not parsed.group and (parsed.commit_to or isinstance(parsed.start, Committed)):
         option = "commitOffsets" if parsed.commit_to else "startingOffsets=committed"
         raise ConfigError(f"{option} needs kafka.group.id")
+    if parsed.include_headers and parsed.address.negotiates is False:
+        # For requests of 0.8 a broker drops them.
+        raise ConfigError("includeHeaders needs kafka.api.version.request=true")
     if isinstance(parsed.subscription, Assignment):
         for name, bound in (("startingOffsets", parsed.start), ("endingOffsets", parsed.end)):
             check_same_partitions(name, bound, parsed.subscription.partitions)

@@ -27,6 +27,7 @@ from kafka08.client.requests import StorageName
 from kafka08.client.security import SecureClientConfig
 from kafka08.errors import ClientError, ConfigError
 from kafka08.lifecycle import Closeable
+from kafka08.protocol.header_columns import HEADERS
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 
 COLUMNS: Final[Mapping[str, pa.DataType]] = {
@@ -37,9 +38,11 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "timestampType": pa.int32(),
     "key": pa.binary(),
     "value": pa.binary(),
+    "headers": HEADERS,
 }
 """Name → type of every column. `timestamp` is null where a message has none; `timestampType` is 0
-for the producer's time, 1 for the broker's, -1 for messages of 0.8 and 0.9, which carry none."""
+for the producer's time, 1 for the broker's, -1 for messages of 0.8 and 0.9, which carry none.
+`headers` is a list of (key, value), null where a message has none, as before 0.11."""
 
 DEFAULT_COLUMNS: Final = ("topic", "partition", "offset", "key", "value")
 

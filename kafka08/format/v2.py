@@ -253,18 +253,18 @@ def _record(view: memoryview, at: int, end: int, batch: Batch) -> Message:
     at += 1  # attributes, of which none is in use
     timestamp_delta, at = read_varint(view, at, end, 64)
     offset_delta, at = read_varint(view, at, end)
-    key, at = _field(view, at, end)
-    value, at = _field(view, at, end)
+    key, at = read_field(view, at, end)
+    value, at = read_field(view, at, end)
     count, at = read_varint(view, at, end)
     # Each header has two lengths at least.
     if not 0 <= count <= (end - at) // 2:
         raise ValueError(HEADERS)
     headers: list[Header] = []
     for _ in range(count):
-        name, at = _field(view, at, end)
+        name, at = read_field(view, at, end)
         if name is None:
             raise ValueError(HEADERS)
-        content, at = _field(view, at, end)
+        content, at = read_field(view, at, end)
         headers.append((str(name, "utf-8", "replace"), None if content is None else bytes(content)))
     if at != end:
         raise IndexError
@@ -276,7 +276,8 @@ def _record(view: memoryview, at: int, end: int, batch: Batch) -> Message:
     return Message(offset, key, value, timestamp_ms, batch.timestamp_type, tuple(headers))
 
 
-def _field(view: memoryview, at: int, end: int) -> tuple[memoryview | None, int]:
+def read_field(view: memoryview, at: int, end: int) -> tuple[memoryview | None, int]:
+    """A field of a record, and the position after it. IndexError if that is above `end`."""
     length, at = read_varint(view, at, end)
     if length < 0:
         return None, at
@@ -290,10 +291,10 @@ def _encoded(message: Message, base_offset: int, first_ms: int) -> bytes:
     body += varint(message.timestamp_ms - first_ms, 64)
     body += varint(message.offset - base_offset)
     for field in (message.key, message.value):
-        body += _prefixed(field)
+        body += prefixed(field)
     body += varint(len(message.headers))
     for name, content in message.headers:
-        body += _prefixed(name.encode()) + _prefixed(content)
+        body += prefixed(name.encode()) + prefixed(content)
     return varint(len(body)) + bytes(body)
 
 
@@ -302,7 +303,7 @@ def record(
     offset_delta: int,
     key: Buffer | None,
     value: Buffer | None,
-    headers: bytes = b"\0",
+    headers: Buffer = b"\0",
 ) -> bytes:
     """A record; `headers`: their number and themselves, as `encoded_headers` makes them."""
     body = b"".join(
@@ -310,8 +311,8 @@ def record(
             b"\0",
             varint(time_delta, 64),
             varint(offset_delta),
-            _prefixed(key),
-            _prefixed(value),
+            prefixed(key),
+            prefixed(value),
             headers,
         )
     )
@@ -328,7 +329,7 @@ def encoded_headers(headers: Iterable[Header]) -> bytes:
         name, content = one
         if not isinstance(name, str) or not isinstance(content, bytes | bytearray | None):
             raise TypeError(f"a header is text and bytes or None, not {one!r}")
-        pieces.append(_prefixed(name.encode()) + _prefixed(content))
+        pieces.append(prefixed(name.encode()) + prefixed(content))
     return varint(len(pieces)) + b"".join(pieces)
 
 
@@ -378,7 +379,8 @@ def _sign(batch: bytearray, checksum: Checksum) -> None:
     _CRC.pack_into(batch, V2.crc_position, checksum(checked))
 
 
-def _prefixed(field: Buffer | None) -> bytes:
+def prefixed(field: Buffer | None) -> bytes:
+    """A field of a record: its length and itself."""
     return varint(-1) if field is None else varint(len(field)) + bytes(field)
 
 

@@ -57,28 +57,33 @@ cdef class Batch:
     cdef bint untimed  # a row has no timestamp
     cdef int32_t* row_time_types
     cdef object row_time_types_owner  # None: not requested
-    cdef Column columns[2]
-    cdef list owners  # offsets, data, validity of the key, then of the value
+    cdef Column columns[3]
+    cdef list owners  # offsets, data, validity of the key, then of the value and of the headers
 
     def __cinit__(
-        self, bint keys, bint values, bint timestamps, bint timestamp_types, bint in_place
+        self, bint keys, bint values, bint headers, bint timestamps, bint timestamp_types,
+        bint in_place,
     ):
         self.row_offsets_owner = bytearray()
         self.row_times_owner = bytearray() if timestamps else None
         self.row_times_validity_owner = bytearray()
         self.row_time_types_owner = bytearray() if timestamp_types else None
-        self.owners = [bytearray() for _ in range(6)]
+        self.owners = [bytearray() for _ in range(9)]
         self.columns[0].wanted = keys
         self.columns[1].wanted = values
+        self.columns[2].wanted = headers
         self.columns[1].in_place = in_place
 
-    cdef int make_room(self, int64_t rows, int64_t key_length, int64_t value_length) except -1:
+    cdef int make_room(
+        self, int64_t rows, int64_t key_length, int64_t value_length, int64_t headers_length
+    ) except -1:
         # Make room for one more row, and for about `rows` rows of its size, not for more: unused
         # memory goes back to the system at once, which costs more than copying.
         if self.rows == self.row_room:
             self.make_row_room(max(rows, self.row_room // 2))
         self.make_data_room(0, rows, key_length)
         self.make_data_room(1, rows, value_length)
+        self.make_data_room(2, rows, headers_length)
         return 0
 
     cdef int make_row_room(self, int64_t rows) except -1:
@@ -93,7 +98,7 @@ cdef class Batch:
             memset(self.row_times_validity + bitmap, 0xff, (self.row_room + 7) // 8 - bitmap)
         if self.row_time_types_owner is not None:
             self.row_time_types = <int32_t*>resize(self.row_time_types_owner, 4 * self.row_room)
-        for i in range(2):
+        for i in range(3):
             column = &self.columns[i]
             if column.wanted:
                 column.offsets = <int32_t*>resize(self.owners[3 * i], 4 * (self.row_room + 1))
@@ -110,7 +115,7 @@ cdef class Batch:
         return 0
 
     cdef list finish(self):
-        # [offsets, data, validity] of the key and of the value, cut to their filled parts.
+        # [offsets, data, validity] of the three columns, cut to their filled parts.
         cdef list buffers = []
         cdef Column* column
         cdef int i
@@ -122,7 +127,7 @@ cdef class Batch:
             resize(self.row_times_validity_owner, (self.rows + 7) // 8)
         if self.row_time_types_owner is not None:
             resize(self.row_time_types_owner, 4 * self.rows)
-        for i in range(2):
+        for i in range(3):
             column = &self.columns[i]
             if not column.wanted:
                 buffers += [None, None, None]
@@ -140,6 +145,7 @@ cdef class Batch:
 cdef class ColumnIterator(DeepWalk):
     cdef bint keys
     cdef bint values
+    cdef bint headers
     cdef bint timestamps
     cdef bint timestamp_types
     cdef int64_t max_rows
@@ -163,7 +169,8 @@ cdef class ColumnIterator(DeepWalk):
         if self.finished:
             raise StopIteration
         batch = Batch(
-            self.keys, self.values, self.timestamps, self.timestamp_types, self.whole is not None
+            self.keys, self.values, self.headers, self.timestamps, self.timestamp_types,
+            self.whole is not None,
         )
         try:
             self.fill(batch)
@@ -178,10 +185,11 @@ cdef class ColumnIterator(DeepWalk):
         if column.in_place and column.size:
             start = column.data - self.base
             batch.owners[4] = self.whole[start:start + column.size]
+        buffers = batch.finish()
         return Columns(
-            batch.rows, batch.row_offsets_owner, *batch.finish(), next_offset, more,
+            batch.rows, batch.row_offsets_owner, *buffers[:6], next_offset, more,
             batch.row_times_owner, batch.row_times_validity_owner if batch.untimed else None,
-            batch.row_time_types_owner,
+            batch.row_time_types_owner, *buffers[6:],
         )
 
     cdef int fill(self, Batch batch) except -1:
@@ -204,13 +212,15 @@ cdef class ColumnIterator(DeepWalk):
 
     cdef bint is_full(self, Batch batch) noexcept nogil:
         # Whether the pending message must wait for the next batch.
-        cdef int64_t size = batch.columns[0].size + batch.columns[1].size
+        cdef int64_t size = batch.columns[0].size + batch.columns[1].size + batch.columns[2].size
         if not batch.rows:
             return False
         if self.keys and self.fields.key_length > 0:
             size += self.fields.key_length
         if self.values and self.fields.value_length > 0:
             size += self.fields.value_length
+        if self.headers:
+            size += max(0, self.headers_length())
         return batch.rows >= self.max_rows or size > self.max_bytes
 
     cdef int make_room(self, Batch batch) except -1:
@@ -220,9 +230,15 @@ cdef class ColumnIterator(DeepWalk):
         cdef int64_t rows = left // (ENTRY_HEADER_BYTES + self.message_size) + 1
         batch.make_room(
             min(rows, self.max_rows), max(0, self.fields.key_length),
-            max(0, self.fields.value_length),
+            max(0, self.fields.value_length), max(0, self.headers_length()),
         )
         return 0
+
+    cdef inline int64_t headers_length(self) noexcept nogil:
+        # With their number; -1 if there are none.
+        if not self.fields.header_count:
+            return -1
+        return self.fields.headers_end - self.fields.headers
 
     cdef Step take_rows(self, Batch batch) noexcept:
         cdef Frame* frame = &self.frames[self.depth]
@@ -246,6 +262,7 @@ cdef class ColumnIterator(DeepWalk):
                 batch.rows == batch.row_room
                 or not fits(&batch.columns[0], self.fields.key_length)
                 or not fits(&batch.columns[1], self.fields.value_length)
+                or not fits(&batch.columns[2], self.headers_length())
                 or self.is_full(batch)
             ):
                 self.pending = True
@@ -264,6 +281,7 @@ cdef class ColumnIterator(DeepWalk):
             batch.row_time_types[batch.rows] = self.fields.timestamp_type
         put_row(&batch.columns[0], batch.rows, self.fields.key, self.fields.key_length)
         put_row(&batch.columns[1], batch.rows, self.fields.value, self.fields.value_length)
+        put_row(&batch.columns[2], batch.rows, self.fields.headers, self.headers_length())
         batch.rows += 1
 
 
@@ -271,13 +289,14 @@ def column_batches(
     data, int64_t from_offset, until_offset, decompress, bint keys=True, bint values=True,
     bint verify_crc=True, int64_t max_rows=DEFAULT_MAX_ROWS,
     int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES, bint timestamps=False, bint timestamp_types=False,
-    bint in_place=False,
+    bint in_place=False, bint headers=False,
 ):
     cdef ColumnIterator iterator
     check_limits(max_rows, max_bytes)
     iterator = ColumnIterator.__new__(ColumnIterator)
     iterator.keys = keys
     iterator.values = values
+    iterator.headers = headers
     iterator.timestamps = timestamps
     iterator.timestamp_types = timestamp_types
     iterator.max_rows = max_rows
@@ -417,8 +436,8 @@ cdef class TimesBuffer:
 
 
 cdef object build_record_rows(
-    const Rows* keys, const Rows* values, const int64_t* times, int64_t time_ms, int64_t start,
-    int64_t count,
+    const Rows* keys, const Rows* values, const Rows* headers, const int64_t* times, int64_t time_ms,
+    int64_t start, int64_t count,
 ):
     # One batch of records from the rows [start, start + count).
     cdef int64_t size, first_ms, max_ms, bad_row = 0
@@ -431,7 +450,7 @@ cdef object build_record_rows(
     first_ms = max_ms = time_ms
     with nogil:
         size = walk_record_rows(
-            keys, values, times, first_ms, &max_ms, start, count, NULL, 0, &bad_row
+            keys, values, headers, times, first_ms, &max_ms, start, count, NULL, 0, &bad_row
         )
     if size < 0:
         raise ValueError(f"Arrow offsets of row {bad_row} are outside the data")
@@ -441,8 +460,8 @@ cdef object build_record_rows(
     batch = <uint8_t*>PyByteArray_AS_STRING(built)
     with nogil:
         written = size == walk_record_rows(
-            keys, values, times, first_ms, &max_ms, start, count, batch + RECORDS_HEAD_BYTES, size,
-            &bad_row,
+            keys, values, headers, times, first_ms, &max_ms, start, count,
+            batch + RECORDS_HEAD_BYTES, size, &bad_row,
         )
         if written:
             put_batch_head(batch, RECORDS_HEAD_BYTES + size, count, first_ms, max_ms)
@@ -452,24 +471,30 @@ cdef object build_record_rows(
 
 
 cdef int64_t walk_record_rows(
-    const Rows* keys, const Rows* values, const int64_t* times, int64_t first_ms, int64_t* max_ms,
-    int64_t start, int64_t count, uint8_t* at, int64_t room, int64_t* bad_row,
+    const Rows* keys, const Rows* values, const Rows* headers, const int64_t* times,
+    int64_t first_ms, int64_t* max_ms, int64_t start, int64_t count, uint8_t* at, int64_t room,
+    int64_t* bad_row,
 ) noexcept nogil:
     # The size of the records of the rows, which are written if `at` is not NULL; -2 with `bad_row` if
     # offsets are outside the data, -3 if there is no room for all.
     cdef const uint8_t* key = NULL
     cdef const uint8_t* value = NULL
-    cdef int64_t number, key_length, value_length, record_size, size = 0, time_ms = first_ms
+    cdef const uint8_t* some_headers = NULL
+    cdef int64_t number, key_length, value_length, headers_length, record_size
+    cdef int64_t size = 0, time_ms = first_ms
     for number in range(count):
         key_length = row_length(keys, start + number, &key)
         value_length = row_length(values, start + number, &value)
-        if key_length == -2 or value_length == -2:
+        headers_length = row_length(headers, start + number, &some_headers)
+        if key_length == -2 or value_length == -2 or headers_length == -2:
             bad_row[0] = start + number
             return -2
         if times != NULL:
             memcpy(&time_ms, times + start + number, sizeof(time_ms))
             max_ms[0] = max(max_ms[0], time_ms)
-        record_size = size_of_record(time_ms - first_ms, number, key_length, value_length, 0)
+        record_size = size_of_record(
+            time_ms - first_ms, number, key_length, value_length, headers_length
+        )
         size += varint_size(zigzag(record_size)) + record_size
         if at == NULL:
             continue
@@ -478,18 +503,24 @@ cdef int64_t walk_record_rows(
         at = put_record_start(at, record_size, time_ms - first_ms, number)
         at = put_record_field(at, key, key_length)
         at = put_record_field(at, value, value_length)
-        at[0] = 0
-        at += 1
+        if headers_length > 0:
+            memcpy(at, some_headers, headers_length)
+            at += headers_length
+        else:
+            at[0] = 0
+            at += 1
     return size
 
 
 def build_from_columns(
     key_offsets, key_data, key_validity, value_offsets, value_data, value_validity, int64_t rows,
-    int64_t base_offset=0, int64_t start=0, int magic=0, timestamps=None,
+    int64_t base_offset=0, int64_t start=0, int magic=0, timestamps=None, header_offsets=None,
+    header_data=None,
 ):
-    cdef RowsBuffers keys, values
+    cdef RowsBuffers keys, values, headers
+    cdef const uint8_t* some_headers
     cdef TimesBuffer times
-    cdef int64_t size, bad_row = 0, timestamp_ms = NO_TIMESTAMP
+    cdef int64_t row, size, bad_row = 0, timestamp_ms = NO_TIMESTAMP
     cdef uint8_t* entry
     cdef bint written
     if magic != RECORDS_MAGIC:
@@ -499,14 +530,18 @@ def build_from_columns(
     check_base_offset(base_offset, rows)
     keys = RowsBuffers(key_offsets, key_data, key_validity, start + rows)
     values = RowsBuffers(value_offsets, value_data, value_validity, start + rows)
+    headers = RowsBuffers(header_offsets, header_data, None, start + rows)
     check_timestamps(magic, timestamps is not None, rows, rows)
     if isinstance(timestamps, int):
         timestamp_ms, timestamps = timestamps, None
     times = TimesBuffer(timestamps, start + rows)
     if magic == RECORDS_MAGIC:
         return build_record_rows(
-            &keys.rows, &values.rows, times.times, timestamp_ms, start, rows
+            &keys.rows, &values.rows, &headers.rows, times.times, timestamp_ms, start, rows
         )
+    for row in range(start, start + rows if header_offsets is not None else start):
+        if row_length(&headers.rows, row, &some_headers):
+            raise ValueError("only records have headers")
     with nogil:
         size = size_of_rows(&keys.rows, &values.rows, magic, start, start + rows, &bad_row)
     if size < 0:

@@ -11,6 +11,7 @@ from kafka08.kernel.types import (
     Converted,
     Decoder,
     Decompress,
+    HeaderColumns,
     KeyAndValue,
     RecoverResult,
     Retained,
@@ -224,6 +225,7 @@ def column_batches(
     timestamps: bool = False,
     timestamp_types: bool = False,
     in_place: bool = False,
+    headers: bool = False,
 ) -> Iterator[Columns]: ...
 def build_from_columns(
     key_offsets: Buffer | None,
@@ -237,7 +239,23 @@ def build_from_columns(
     start: int = 0,
     magic: int = 0,
     timestamps: Buffer | int | None = None,
+    header_offsets: Buffer | None = None,
+    header_data: Buffer | None = None,
 ) -> bytearray: ...
+def header_lists(offsets: Buffer, data: Buffer, rows: int) -> HeaderColumns: ...
+def encode_headers(
+    list_offsets: Buffer,
+    list_validity: Buffer | None,
+    name_offsets: Buffer,
+    name_data: Buffer | None,
+    name_validity: Buffer | None,
+    value_offsets: Buffer | None,
+    value_data: Buffer | None,
+    value_validity: Buffer | None,
+    items: int,
+    rows: int,
+    start: int = 0,
+) -> tuple[bytearray, bytearray]: ...
 
 # Compaction
 

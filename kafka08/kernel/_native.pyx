@@ -10,6 +10,7 @@ _validation.pxi  a leader's rules for messages from 0.9 on; sets timestamps in p
 _conversion.pxi  converts messages between magic 0 and 1
 _messages.pxi  iterates over the messages of a set or a stream, and decompresses wrappers
 _columns.pxi   converts sets to Arrow buffers and back
+_headers.pxi   headers of records as Arrow lists, and back
 _compaction.pxi  the cleaner: the last offset of each key, and the messages to retain
 _builder.pxi   sets that grow message by message
 _producer.pxi  what the producers do for each message; murmur2
@@ -55,7 +56,7 @@ cimport cython
 from kafka08.format.v2 import COUNT, HEADERS, LENGTH, REST, SHORT, VARINT
 from kafka08.kernel.types import (
     DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS, BadTimestamp, Columns, Converted, CorruptMessage,
-    EntryTooLarge, RecoverResult, Retained, Run, ScanResult, UnknownCodec, Unpacker,
+    EntryTooLarge, HeaderColumns, RecoverResult, Retained, Run, ScanResult, UnknownCodec, Unpacker,
 )
 
 cdef extern from "crc32.h" nogil:
@@ -95,7 +96,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 39
+INTERFACE = 40
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -204,6 +205,7 @@ include "_validation.pxi"
 include "_conversion.pxi"
 include "_messages.pxi"
 include "_columns.pxi"
+include "_headers.pxi"
 include "_compaction.pxi"
 include "_builder.pxi"
 include "_producer.pxi"

@@ -143,12 +143,14 @@ class SetBuilder:
 
 
 def build_records(
-    messages: Sequence[tuple[Buffer | None, Buffer | None]], times: Sequence[int]
+    messages: Sequence[tuple[Buffer | None, Buffer | None]],
+    times: Sequence[int],
+    headers: Sequence[Buffer] | None = None,
 ) -> bytearray:
     if not messages:
         raise ValueError("a batch needs a record")
     records = b"".join(
-        record(time - times[0], number, key, value)
+        record(time - times[0], number, key, value, headers[number] if headers else b"\0")
         for number, ((key, value), time) in enumerate(zip(messages, times, strict=True))
     )
     return sent_batch(records, len(messages), times[0], max(times))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from kafka08.format import Batch, Message, RecordFormat
-from kafka08.format.v2 import V2
+from kafka08.format.v2 import V2, encoded_headers
 from kafka08.kernel._python_builder import build_records
 from kafka08.kernel._python_messages import DeepWalk, Frame, Records, after
 from kafka08.kernel._python_sets import (
@@ -62,6 +63,10 @@ class BinaryColumn:
         """The bitmap; None if no row is null."""
         return validity(len(self.offsets) - 1, self._nulls)
 
+    def buffers(self) -> tuple[bytes, bytearray, bytearray | None]:
+        """Offsets, data and validity."""
+        return self.offsets.tobytes(), self.data, self.validity()
+
 
 def validity(count: int, nulls: Sequence[int]) -> bytearray | None:
     """Arrow's validity bitmap of `count` rows; None if none of them is null."""
@@ -86,9 +91,10 @@ def column_batches(
     timestamps: bool = False,
     timestamp_types: bool = False,
     in_place: bool = False,
+    headers: bool = False,
 ) -> Iterator[Columns]:
-    """The messages of `messages`, in batches of at most `max_rows` rows and `max_bytes` of keys and
-    values (a single row may be larger).
+    """The messages of `messages`, in batches of at most `max_rows` rows and `max_bytes` of keys,
+    values and headers (a single row may be larger).
 
     Yields at least one batch, which may be empty; the last one has more=False. A wrapper is
     decompressed once, even if a batch ends inside it. Errors as `messages`: the rows before the
@@ -103,7 +109,8 @@ def column_batches(
         raise ValueError("values cannot be moved in read-only data")
     kind_of_walk = FlatWalk if in_place and values else DeepWalk
     walk = kind_of_walk(data, from_offset, until_offset, decompress, verify_crc)
-    return _batches(walk, keys, values, max_rows, max_bytes, timestamps, timestamp_types)
+    wanted = Wanted(keys, values, headers, timestamps, timestamp_types)
+    return _batches(walk, wanted, max_rows, max_bytes)
 
 
 def check_limits(max_rows: int, max_bytes: int) -> None:
@@ -113,25 +120,31 @@ def check_limits(max_rows: int, max_bytes: int) -> None:
         raise ValueError(f"max_bytes must be from 0 to {MAX_SET_BYTES}, not {max_bytes}")
 
 
-def _batches(
-    walk: DeepWalk,
-    keys: bool,
-    values: bool,
-    max_rows: int,
-    max_bytes: int,
-    timestamps: bool,
-    timestamp_types: bool,
-) -> Iterator[Columns]:
+class Wanted(NamedTuple):
+    """The columns that a caller wants."""
+
+    keys: bool
+    values: bool
+    headers: bool
+    timestamps: bool
+    timestamp_types: bool
+
+
+def _batches(walk: DeepWalk, wanted: Wanted, max_rows: int, max_bytes: int) -> Iterator[Columns]:
     row, error = _next_row(walk)
     while True:
         offsets = array("q")
-        times = array("q") if timestamps else None
-        types = array("i") if timestamp_types else None
-        key_column = BinaryColumn() if keys else None
-        value_column = BinaryColumn() if values else None
+        times = array("q") if wanted.timestamps else None
+        types = array("i") if wanted.timestamp_types else None
+        columns = [BinaryColumn() if one else None for one in wanted[:3]]
         size = 0
         while row is not None:
-            size += _row_size(row, keys, values)
+            fields = _fields(row)
+            size += sum(
+                len(field)
+                for column, field in zip(columns, fields, strict=True)
+                if column is not None and field is not None
+            )
             if offsets and (len(offsets) >= max_rows or size > max_bytes):
                 break
             offsets.append(row.offset)
@@ -139,18 +152,22 @@ def _batches(
                 times.append(row.timestamp_ms)
             if types is not None:
                 types.append(row.timestamp_type)
-            if key_column is not None:
-                key_column.append(row.key)
-            if value_column is not None:
-                value_column.append(row.value)
+            for column, field in zip(columns, fields, strict=True):
+                if column is not None:
+                    column.append(field)
             row, error = _next_row(walk)
         if error is not None and not offsets:
             raise error
         more = row is not None or error is not None
         next_offset = after(offsets[-1]) if more else walk.next_offset
-        yield _finish(offsets, key_column, value_column, next_offset, more, times, types)
+        yield _finish(offsets, columns, next_offset, more, times, types)
         if not more:
             return
+
+
+def _fields(row: Message) -> tuple[memoryview | None, memoryview | None, memoryview | None]:
+    headers = memoryview(encoded_headers(row.headers)) if row.headers else None
+    return row.key, row.value, headers
 
 
 def _next_row(walk: DeepWalk) -> tuple[Message | None, ValueError | None]:
@@ -160,36 +177,26 @@ def _next_row(walk: DeepWalk) -> tuple[Message | None, ValueError | None]:
         return None, error
 
 
-def _row_size(row: Message, keys: bool, values: bool) -> int:
-    key = row.key if keys and row.key is not None else b""
-    value = row.value if values and row.value is not None else b""
-    return len(key) + len(value)
-
-
 def _finish(
     offsets: array[int],
-    key: BinaryColumn | None,
-    value: BinaryColumn | None,
+    columns: list[BinaryColumn | None],
     next_offset: int,
     more: bool,
     times: array[int] | None,
     types: array[int] | None,
 ) -> Columns:
-    return Columns(
-        len(offsets),
-        offsets.tobytes(),
-        None if key is None else key.offsets.tobytes(),
-        None if key is None else key.data,
-        None if key is None else key.validity(),
-        None if value is None else value.offsets.tobytes(),
-        None if value is None else value.data,
-        None if value is None else value.validity(),
-        next_offset,
-        more,
-        None if times is None else times.tobytes(),
-        None if times is None else validity(len(times), _untimed(times)),
-        None if types is None else types.tobytes(),
-    )
+    key, value, headers = map(_buffers, columns)
+    stamps = None if times is None else times.tobytes()
+    untimed = None if times is None else validity(len(times), _untimed(times))
+    of_types = None if types is None else types.tobytes()
+    ends = len(offsets), offsets.tobytes()
+    return Columns(*ends, *key, *value, next_offset, more, stamps, untimed, of_types, *headers)
+
+
+def _buffers(
+    column: BinaryColumn | None,
+) -> tuple[bytes | None, bytearray | None, bytearray | None]:
+    return (None, None, None) if column is None else column.buffers()
 
 
 def _untimed(times: array[int]) -> list[int]:
@@ -216,12 +223,18 @@ class BinaryRows:
         if self._validity is not None and len(self._validity) * 8 < start + rows:
             raise ValueError("the validity bitmap is shorter than the rows")
 
-    def __getitem__(self, row: int) -> memoryview | None:
+    def bounds(self, row: int) -> tuple[int, int] | None:
+        """Where the row begins and ends; None if it is null."""
         if self._offsets is None:
             return None
         if self._validity is not None and not self._validity[row >> 3] >> (row & 7) & 1:
             return None
-        begin, end = self._offsets[row], self._offsets[row + 1]
+        return self._offsets[row], self._offsets[row + 1]
+
+    def __getitem__(self, row: int) -> memoryview | None:
+        if (bounds := self.bounds(row)) is None:
+            return None
+        begin, end = bounds
         if not 0 <= begin <= end <= len(self._data):
             raise ValueError(f"Arrow offsets of row {row} are outside the data")
         return self._data[begin:end]
@@ -239,13 +252,16 @@ def build_from_columns(
     start: int = 0,
     magic: int = 0,
     timestamps: Buffer | int | None = None,
+    header_offsets: Buffer | None = None,
+    header_data: Buffer | None = None,
 ) -> bytearray:
     """A set of entries from rows [start, start + rows) of two Arrow `binary` columns.
 
     None for a column: it is null in every row. `start` is Arrow's array offset. `timestamps` are
-    i64 × (start + rows), or that of all rows, for magic 1; None: they have none (-1). ValueError if
-    a buffer is too short for the rows, an offset is outside the data, the magic is unknown, or
-    magic 0 has timestamps. OverflowError above 2 GiB - 1.
+    i64 × (start + rows), or that of all rows, for magic 1; None: they have none (-1). `header_…`: a
+    third column, as `encode_headers` makes it; of magic 2 alone. ValueError if a buffer is too
+    short for the rows, an offset is outside the data, the magic is unknown, or magic 0 has
+    timestamps. OverflowError above 2 GiB - 1.
     """
     if magic != V2.magic:
         check_magic(magic)
@@ -254,6 +270,7 @@ def build_from_columns(
     check_base_offset(base_offset, rows)
     keys = BinaryRows(key_offsets, key_data, key_validity, start, rows)
     values = BinaryRows(value_offsets, value_data, value_validity, start, rows)
+    headers = BinaryRows(header_offsets, header_data, None, start, rows)
     check_timestamps(magic, timestamps is not None, rows, rows)
     one, times = NO_TIMESTAMP, None
     if isinstance(timestamps, int):
@@ -265,7 +282,9 @@ def build_from_columns(
     if magic == V2.magic:
         pairs = [(keys[start + row], values[start + row]) for row in range(rows)]
         stamps = [one] * rows if times is None else times[start : start + rows].tolist()
-        return build_records(pairs, stamps)
+        return build_records(pairs, stamps, [headers[start + row] or b"\0" for row in range(rows)])
+    if any(headers[start + row] for row in range(rows)):
+        raise ValueError("only records have headers")
     built = bytearray()
     for row in range(rows):
         time = one if times is None else times[start + row]

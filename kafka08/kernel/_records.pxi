@@ -76,6 +76,7 @@ cdef FieldsFault read_record(
         fields.key_length = read_bytes(&reading, &fields.key)
     if reading.fault == FIELDS_SOUND:
         fields.value_length = read_bytes(&reading, &fields.value)
+    fields.headers, fields.headers_end = reading.at, reading.end
     if reading.fault == FIELDS_SOUND:
         number = read_int(&reading)
         # Each header has two lengths at least.
@@ -83,7 +84,6 @@ cdef FieldsFault read_record(
             number < 0 or number > (reading.end - reading.at) // 2
         ):
             reading.fault = FIELDS_HEADERS
-        fields.headers, fields.headers_end = reading.at, reading.end
         fields.header_count = <int32_t>number
         while reading.fault == FIELDS_SOUND and number:
             if read_bytes(&reading, &ignored) < 0 and reading.fault == FIELDS_SOUND:
@@ -194,6 +194,7 @@ cdef tuple headers_of(const Fields* fields):
     cdef list found = []
     if not fields.header_count:
         return ()
+    read_int(&reading)
     for _ in range(fields.header_count):
         length = read_bytes(&reading, &data)
         name = PyUnicode_DecodeUTF8(<const char*>data, length, "replace")

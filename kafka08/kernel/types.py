@@ -34,7 +34,7 @@ XERIAL_HEADER: Final = Struct(">8sii")
 XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_SIZE: Final = Struct(">i")
 """Before each raw block of that stream."""
-INTERFACE: Final = 39
+INTERFACE: Final = 40
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
@@ -157,6 +157,25 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderColumns:
+    """Headers of rows as the buffers of an Arrow list of names and values.
+
+    count           of all of them
+    list_offsets    i32 × (rows + 1): row i has those from list_offsets[i] to list_offsets[i + 1]
+    name_…          as a column of `Columns`, without nulls; UTF-8 if the producer was right
+    value_…         the same, with validity
+    """
+
+    count: int
+    list_offsets: bytearray
+    name_offsets: bytearray
+    name_data: bytearray
+    value_offsets: bytearray
+    value_data: bytearray
+    value_validity: bytearray
+
+
+@dataclass(frozen=True, slots=True)
 class Columns:
     """Messages as Arrow buffers (native byte order). A column that was not requested is None.
 
@@ -170,6 +189,8 @@ class Columns:
     timestamps      i64 × count, milliseconds; NO_TIMESTAMP (-1): none
     timestamp_validity  bitmap as above, 0 = no timestamp; None if every row has one
     timestamp_types  i32 × count: NO_TIMESTAMP_TYPE, CREATE_TIME or LOG_APPEND_TIME
+    header_…        the same as for keys, for the headers of a row as `header_lists` takes them;
+                    null for a row that has none
     """
 
     count: int
@@ -185,6 +206,9 @@ class Columns:
     timestamps: bytes | bytearray | None = None
     timestamp_validity: bytes | bytearray | None = None
     timestamp_types: bytes | bytearray | None = None
+    header_offsets: bytes | bytearray | None = None
+    header_data: bytes | bytearray | None = None
+    header_validity: bytes | bytearray | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         # A column may be a view of the response, which cannot be pickled.

@@ -14,13 +14,16 @@ import pyarrow
 import pyarrow.compute
 
 from kafka08 import kernel
+from kafka08.errors import UnsupportedForMessageFormat
 from kafka08.kernel.types import NO_TIMESTAMP
-from kafka08.producer.batch import RecordBatch, Times
+from kafka08.producer.batch import RECORDS, RecordBatch, Times
 from kafka08.producer.bulk import Bulk, by_partition, end_by_sums
 from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.topic_route import TopicRoute
+from kafka08.protocol.header_columns import encoded_headers
 
 KEY, VALUE, PARTITION, TIMESTAMP = "key", "value", "partition", "timestamp"
+HEADERS = "headers"
 
 
 FindQueue = Callable[[int], PartitionQueue]
@@ -31,20 +34,25 @@ def add_columns(
     bulk: Bulk, route: TopicRoute, find_queue: FindQueue, table: Any, partition: int | None
 ) -> None:
     """Send the rows of a RecordBatch or Table with a column `value` and optionally `key`,
-    `partition` and `timestamp`. ValueError for other columns, a partition that is null and a
-    timestamp before 1970, TypeError for a column of another type, UnknownTopicOrPartition; no row
-    was sent then."""
+    `partition`, `timestamp` and `headers`. ValueError for other columns, a partition that is null,
+    a timestamp before 1970 and a header without a name, UnsupportedForMessageFormat for headers
+    that the leader does not store, TypeError for a column of another type, UnknownTopicOrPartition;
+    no row was sent then."""
     names = set(table.schema.names)
-    if VALUE not in names or names - {KEY, VALUE, PARTITION, TIMESTAMP}:
+    if VALUE not in names or names - {KEY, VALUE, PARTITION, TIMESTAMP, HEADERS}:
         raise ValueError(
             f"columns {', '.join(table.schema.names)}: {VALUE!r} is required, {KEY!r}, "
-            f"{PARTITION!r} and {TIMESTAMP!r} are optional, no others are known"
+            f"{PARTITION!r}, {TIMESTAMP!r} and {HEADERS!r} are optional, no others are known"
         )
     _check_types(table.schema)
     batches = table.to_batches() if isinstance(table, pyarrow.Table) else [table]
+    batches = [_with_encoded_headers(rows) for rows in batches]
     queues = {number: find_queue(number) for number in _partitions(batches, partition)}
     for rows in batches:
         _times(rows, bulk.now_ms)
+        if HEADERS in rows.schema.names:
+            for queue in queues.values() or route.queues:
+                _check_headers(queue, queue.magic)
     first = 0
     for rows in batches:
         if rows.num_rows:
@@ -106,37 +114,37 @@ def _add_rows(
         order = list(chain.from_iterable(chosen for _, chosen in groups))
         rows = rows.take(pyarrow.array(order))
         places = [number + row for row in order]
-    values = rows.column(VALUE).cast(pyarrow.binary())
-    keys = rows.column(KEY).cast(pyarrow.binary()) if KEY in rows.schema.names else None
-    if keys is not None and keys.offset != values.offset:
-        everything = pyarrow.array(range(rows.num_rows))
-        keys, values = keys.take(everything), values.take(everything)
+    columns: list[Any] = [
+        rows.column(name).cast(pyarrow.binary()) if name in rows.schema.names else None
+        for name in (VALUE, KEY, HEADERS)
+    ]
     times = _times(rows, bulk.now_ms)
-    if times is not None and values.offset:
+    begin = {column.offset for column in columns if column is not None}
+    if len(begin) > 1 or (times is not None and begin != {0}):
+        # The kernel takes one number of the first row for all.
         everything = pyarrow.array(range(rows.num_rows))
-        values = values.take(everything)
-        keys = None if keys is None else keys.take(everything)
-    ends = _ends(values)
-    if keys is not None:
-        ends = [a + b for a, b in zip(ends, _ends(keys), strict=True)]
-    value_offsets, value_data, value_validity = _buffers(values)
-    key_offsets, key_data, key_validity = (None, None, None) if keys is None else _buffers(keys)
+        columns = [None if column is None else column.take(everything) for column in columns]
+    ends, *more_ends = [_ends(column) for column in columns if column is not None]
+    for of_others in more_ends:
+        ends = [a + b for a, b in zip(ends, of_others, strict=True)]
+    first_row = columns[0].offset
+    of_values, of_keys, of_headers = map(_buffers, columns)
 
     def send(first: int, queue: PartitionQueue, start: int, end: int, magic: int) -> RecordBatch:
         start, end = first + start, first + end
+        if of_headers[0] is not None:
+            _check_headers(queue, magic)
         some_times: Times = bulk.now_ms if times is None else times[start:end]
         stamps = bulk.now_ms if times is None else times
         data = kernel.build_from_columns(
-            key_offsets,
-            key_data,
-            key_validity,
-            value_offsets,
-            value_data,
-            value_validity,
+            *of_keys,
+            *of_values,
             rows=end - start,
-            start=values.offset + start,
+            start=first_row + start,
             magic=magic,
             timestamps=stamps if magic else None,
+            header_offsets=of_headers[0],
+            header_data=of_headers[1],
         )
         return bulk.append_set(queue, data, end - start, magic, some_times)
 
@@ -168,8 +176,29 @@ def _times(rows: Any, now_ms: int) -> memoryview[int] | None:
     return memoryview(times.buffers()[1]).cast("q")[times.offset : times.offset + len(times)]
 
 
+def _with_encoded_headers(rows: Any) -> Any:
+    """`rows` with the column of headers as bytes to be sent; without it if they have none."""
+    if HEADERS not in rows.schema.names:
+        return rows
+    encoded = encoded_headers(rows.column(HEADERS))
+    columns = {name: rows.column(name) for name in rows.schema.names if name != HEADERS}
+    if encoded is not None:
+        columns[HEADERS] = encoded
+    return pyarrow.record_batch(list(columns.values()), names=list(columns))
+
+
+def _check_headers(queue: PartitionQueue, magic: int) -> None:
+    """UnsupportedForMessageFormat if the leader takes messages without headers."""
+    if magic < RECORDS:
+        raise UnsupportedForMessageFormat(
+            f"{queue.tp}: its leader stores no headers: they came with 0.11"
+        )
+
+
 def _buffers(column: Any) -> tuple[Any, Any, Any]:
-    """Offsets, data and validity, in the form that the kernel takes."""
+    """Offsets, data and validity, in the form that the kernel takes; None for no column."""
+    if column is None:
+        return None, None, None
     validity, offsets, data = column.buffers()
     return offsets, b"" if data is None else data, validity
 

@@ -269,8 +269,9 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
     def send_columns(self, topic: str, table: Any, *, partition: int | None = None) -> BatchFuture:
         """Accept the rows of a pyarrow RecordBatch or Table with the column `value`, and optionally
-        `key`, `partition` and `timestamp`: bytes or text, integers, and milliseconds since 1970 or
-        Arrow's timestamps. Otherwise like `send_many`.
+        `key`, `partition`, `timestamp` and `headers`: bytes or text, integers, milliseconds since
+        1970 or Arrow's timestamps, and lists of structs of a `key` and a `value` (for leaders from
+        0.11 on, else UnsupportedForMessageFormat). Otherwise like `send_many`.
 
         Needs pyarrow. Your serializers, interceptors and partitioners do not see columns:
         ValueError if the producer has some."""

@@ -17,6 +17,7 @@ from kafka08.errors import ConfigError
 from kafka08.hashing import java_bytes_hash, masked_partition_of, partition_of
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.protocol import compression
+from kafka08.protocol.header_columns import encoded_headers
 from kafka08.protocol.message_set import pack
 from kafka08.spark.write_options import MURMUR2
 from kafka08.structs import TopicPartition
@@ -30,11 +31,13 @@ class Rows(NamedTuple):
 
     keys, values   binary
     times          int64, milliseconds since 1970; None: there is no such column
+    headers        binary, as records have them; None: there are none
     """
 
     keys: pa.Array
     values: pa.Array
     times: pa.Array | None
+    headers: pa.Array | None = None
 
 
 class Partitioner:
@@ -81,13 +84,14 @@ def by_partition(
     topic        for all rows; None: from their column
     count_of     topic → its number of partitions
     keeps_times  rows have the times of the column timestamp; else it counts as absent
-    ConfigError for a row without a topic, with a header, with a time before 1970, or with a
-    partition that does not exist.
+    ConfigError for a row without a topic, with a header without a name, with a time before 1970,
+    or with a partition that does not exist.
     """
     columns = {name: batch.column(name) for name in batch.schema.names}
-    headers = columns.get("headers")
-    if headers is not None and headers.null_count < len(headers):
-        raise ConfigError("headers: messages of 0.8 have none; leave the column out or null")
+    try:
+        headers = encoded_headers(columns["headers"]) if "headers" in columns else None
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"headers: {error}") from error
     values = columns["value"].cast(pa.binary())
     given_keys = columns.get("key")
     keys = (
@@ -96,7 +100,7 @@ def by_partition(
     partitions = columns.get("partition")
     times = _milliseconds(columns.get("timestamp") if keeps_times else None)
     for name, rows in _by_topic(columns.get("topic"), topic, len(values)):
-        of_topic = Rows(*_taken((keys, values, times), rows))
+        of_topic = Rows(*_taken((keys, values, times, headers), rows))
         count = count_of(name)
         given = None if partitions is None else partitions.take(rows)
         chosen = partitioner.partitions(of_topic.keys, given, count)
@@ -156,6 +160,9 @@ class SetQueue:
         self._start = 0
         self._keys = _buffers(rows.keys)
         self._values = _buffers(rows.values)
+        headers = rows.headers
+        ends = None if headers is None else _offsets(headers)
+        self._headers = headers if ends is not None and ends[-1] else None
         self._times: pa.Array | None = None
         self._built: dict[int, tuple[bytes | bytearray, int]] = {}
         """Magic → the next set, kept until it is acknowledged."""
@@ -170,6 +177,11 @@ class SetQueue:
             self._built[magic] = self._build(magic)
         return self._built[magic]
 
+    @property
+    def has_headers(self) -> bool:
+        """Whether a row has some."""
+        return self._headers is not None
+
     def advance(self, count: int) -> None:
         """The next `count` rows are acknowledged."""
         self._start += count
@@ -179,7 +191,8 @@ class SetQueue:
         start, count = self._start, self._next_count(magic)
         times, last_ms = self._stamps(start, count) if magic else (None, NO_TIMESTAMP)
         columns = (*self._keys, *self._values)
-        entries = kernel.build_from_columns(*columns, count, 0, start, magic, times)
+        headers = _buffers(self._headers)[:2] if self._headers is not None else (None, None)
+        entries = kernel.build_from_columns(*columns, count, 0, start, magic, times, *headers)
         if self._codec == compression.NONE:
             return entries, count
         return pack(entries, self._codec, count - 1, magic, last_ms), count
@@ -198,7 +211,8 @@ class SetQueue:
 
     def _next_count(self, magic: int) -> int:
         """How many rows the next set has."""
-        ends = [_offsets(column) for column in (self._rows.keys, self._rows.values)]
+        columns = (self._rows.keys, self._rows.values, self._headers)
+        ends = [_offsets(column) for column in columns if column is not None]
         empty_bytes = EMPTY_ENTRY_BYTES + (TIMESTAMP_BYTES if magic else 0)
 
         def bytes_before(row: int) -> int:

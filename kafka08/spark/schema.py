@@ -32,11 +32,12 @@ COLUMNS: Final[dict[str, DataType]] = {
     "headers": HEADERS,
 }
 """All nullable. `timestamp` is null where a message has none. `timestampType` is 0 for the
-producer's time, 1 for the broker's, -1 for messages of 0.8 and 0.9, which carry none."""
+producer's time, 1 for the broker's, -1 for messages of 0.8 and 0.9, which carry none. `headers` is
+null where a message has none, as before 0.11."""
 
 
 def default_schema(include_headers: bool) -> StructType:
-    """Every column; `headers`, which is null, only if asked for."""
+    """Every column; `headers` only if asked for."""
     return StructType(
         [
             StructField(name, kind)

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     IntegerType,
     StringType,
@@ -27,12 +26,20 @@ from kafka08.arrow.connections import cluster_at, resolved
 from kafka08.client.requests import produce_request, produce_results, produce_version
 from kafka08.client.retry import may_be_stored_later
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import ApiError, ConfigError, MessageSetSizeTooLarge, error_of
+from kafka08.errors import (
+    ApiError,
+    ConfigError,
+    MessageSetSizeTooLarge,
+    UnsupportedForMessageFormat,
+    error_of,
+)
+from kafka08.kernel.types import RECORDS_MAGIC
 from kafka08.network.connection import Connection
 from kafka08.protocol.produce import ProducePartitionResponse, ProduceResponse
 from kafka08.spark.partition_counts import partition_count, planned_counts
 from kafka08.spark.plain_errors import plain_write_errors
 from kafka08.spark.rows import Partitioner, SetQueue, by_partition, counts_text
+from kafka08.spark.schema import HEADERS
 from kafka08.spark.write_options import WriteOptions
 from kafka08.structs import TopicPartition
 
@@ -43,7 +50,6 @@ COLUMN_TYPES = {
     "value": (StringType, BinaryType),
     "topic": (StringType,),
     "partition": (IntegerType,),
-    "headers": (ArrayType,),
     "timestamp": (TimestampType,),
 }
 
@@ -121,6 +127,13 @@ class RowWriter:
         """(messages, bytes) of each partition's next set, or its error."""
         options = self._options
         version, magic = produce_version(connection.versions)
+        if magic < RECORDS_MAGIC:
+            for tp, queue in queues.items():
+                if queue.has_headers:
+                    raise UnsupportedForMessageFormat(
+                        f"{tp} at {connection}: headers in a row, but this broker stores none: "
+                        "they came with 0.11. Leave the column headers out, or null"
+                    )
         sets = {tp: queue.next_set(magic) for tp, queue in queues.items()}
         request = produce_request(
             {tp: data for tp, (data, _) in sets.items()},
@@ -207,6 +220,10 @@ def check_types(schema: StructType) -> None:
     """ConfigError names a column of the wrong type."""
     for field in schema:
         types = COLUMN_TYPES.get(field.name)
+        if field.name == "headers" and field.dataType.simpleString() != HEADERS.simpleString():
+            raise ConfigError(
+                f"headers must be {HEADERS.simpleString()}, not {field.dataType.simpleString()}"
+            )
         if types is not None and not isinstance(field.dataType, types):
             allowed = " or ".join(kind.typeName() for kind in types)
             raise ConfigError(

@@ -116,7 +116,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     topic = text.take("topic")
     if topic is not None and (fault := fault_of(topic)):
         raise ConfigError(f"topic: {fault}")
-    text.take_bool("includeHeaders", False)  # the headers column is checked row by row
+    text.take_bool("includeHeaders", False)  # a column of headers is written without it too
     keeps_times = text.take_bool("includeTimestamp", False)
     given = text.take_kafka_keys(REFUSED_KEYS)
     zookeeper = text.take("zookeeper.connect")

@@ -17,8 +17,11 @@ from kafka08.arrow.checked_set import CheckedSet
 from kafka08.arrow.large_message import LARGE_BYTES
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ConfigError, InvalidMessage
+from kafka08.format import Message
+from kafka08.format.v2 import V2, crc32c
 from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
 from kafka08.protocol import compression, message_set
+from kafka08.protocol.header_columns import HEADERS
 from tests.arrow.logs import T0
 from tests.strategies import pairs
 
@@ -154,12 +157,38 @@ def test_columns_left_out_are_not_built(columns: list[str]) -> None:
     assert rows == [{name: whole.get(name, offset) for name in columns} for offset in (1, 2)]
 
 
-def test_headers_are_null() -> None:
-    """0.8 has no headers; the column exists on request."""
-    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    schema = pa.schema([("headers", kind)])
+def test_headers_of_messages_are_null() -> None:
+    """Before 0.11 there are none; the column exists on request."""
+    schema = pa.schema([("headers", HEADERS)])
     rows = built(schema, OffsetRange("t", 0, 0, 2), fetched(message_set.encode([(None, b"v")] * 2)))
     assert rows == [{"headers": None}] * 2
+
+
+def test_headers_of_records() -> None:
+    """A record's headers in their order, null without any; equal names, empty and null values are
+    kept. Spark's names for the parts of the type do not matter. A name that is not UTF-8 is shown
+    as KafkaConsumer shows it, and is not passed on."""
+    headers: list[tuple[str, bytes | None]] = [("é", b"1"), ("é", None), ("", b"")]
+    value = memoryview(b"v")
+    messages = [
+        Message(0, None, value, 5, CREATE_TIME, tuple(headers)),
+        Message(1, None, value, 5, CREATE_TIME),
+        Message(2, None, value, 5, CREATE_TIME, (("only", b"\xff"),)),
+    ]
+    data = V2().build(messages, 0, lambda _, data: data)
+    spark = pa.list_(pa.field("element", HEADERS.value_type))
+    for kind in (HEADERS, spark):
+        schema = pa.schema([("offset", pa.int64()), ("headers", kind)])
+        rows = built(schema, OffsetRange("t", 0, 0, 3), fetched(data))
+        assert [row["headers"] for row in rows] == [
+            [{"key": name, "value": value} for name, value in headers],
+            None,
+            [{"key": "only", "value": b"\xff"}],
+        ]
+    wrong = bytearray(data.replace(b"only", b"on\xffy"))
+    wrong[V2.crc_position : V2.crc_start] = crc32c(wrong[V2.crc_start :]).to_bytes(4, "big")
+    rows = built(schema, OffsetRange("t", 0, 2, 3), fetched(bytes(wrong), 2))
+    assert rows == [{"offset": 2, "headers": [{"key": "on\ufffdy", "value": b"\xff"}]}]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.errors import UnknownTopicOrPartition
+from kafka08.errors import UnknownTopicOrPartition, UnsupportedForMessageFormat
 from kafka08.hashing import murmur2
 from kafka08.producer import KafkaProducer
 from kafka08.structs import TopicPartition
@@ -131,3 +131,40 @@ def test_impossible_columns_are_refused(cluster: TcpCluster) -> None:
     own = KafkaProducer(config_on(cluster), value_serializer=lambda t, v: v)
     with own, pytest.raises(ValueError, match="bypass serializers"):
         own.send_columns("t", bad)
+
+
+HEADERS = [[("n", b"%d" % n), ("", None)] * (n % 3) if n % 5 else None for n in range(ROWS)]
+
+
+def with_headers(headers: list[Any]) -> Any:
+    items = [None if row is None else [{"key": k, "value": v} for k, v in row] for row in headers]
+    kind = pyarrow.list_(pyarrow.struct({"key": pyarrow.string(), "value": pyarrow.binary()}))
+    return pyarrow.array(items, kind)
+
+
+def test_leaders_without_headers_take_no_row_of_a_table_that_has_some(cluster: TcpCluster) -> None:
+    """Headers are never dropped; a column of nulls and empty lists has none."""
+    rows = pyarrow.table({"value": ["a", "b"], "headers": with_headers([None, [("n", b"")]])})
+    none = pyarrow.table({"value": ["a", "b"], "headers": with_headers([None, []])})
+    with producer_on(cluster) as producer:
+        with pytest.raises(UnsupportedForMessageFormat, match="its leader stores no headers"):
+            producer.send_columns("t", rows)
+        producer.flush(10)
+        assert not any(cluster.messages(TopicPartition("t", n)) for n in (0, 1))
+        check(cluster, producer.send_columns("t", none), [None] * 2, [b"a", b"b"])
+
+
+@pytest.mark.parametrize(
+    ("headers", "error", "said"),
+    [
+        (pyarrow.array(["a"]), TypeError, "'headers' has string; list<item: struct<key: string"),
+        (with_headers([[(None, b"")]]), ValueError, "a header of row 0 has no name"),
+    ],
+    ids=["text", "no name"],
+)
+def test_headers_that_cannot_be_sent(
+    cluster: TcpCluster, headers: Any, error: type[Exception], said: str
+) -> None:
+    """Nothing of the call is sent."""
+    with producer_on(cluster) as producer, pytest.raises(error, match=said):
+        producer.send_columns("t", pyarrow.record_batch({"value": ["a"], "headers": headers}))

@@ -76,6 +76,12 @@ class Cases:
                         producer.send(ProducerRecord(topic, value, key, partition, made_ms))
         self._delete("gaps", 40)
         self._fill_mixed()
+        self._create("headed", 1)
+        some: list[tuple[str, bytes | None]] = [("a", b"1"), ("a", None), ("é", b"")]
+        with KafkaProducer(bootstrap_servers=self._bootstrap) as producer:
+            for n in range(12):
+                headers = some[: n % 4] or None
+                producer.send(ProducerRecord("headed", b"%d" % n, headers=headers))
 
     def _fill_mixed(self) -> None:
         """mixed: transactions of two producers among each other, every third is aborted; the last
@@ -164,6 +170,12 @@ class Cases:
             "the columns with includeHeaders",
             lambda form: self._read(form, {"includeHeaders": "true"}).schema.simpleString(),
         )
+        self._both("headers", partial(self._headers, "headed"))
+
+    def _headers(self, topic: str, form: str) -> list[str]:
+        frame = self._read(form, {"subscribe": topic, "includeHeaders": "true"})
+        rows = frame.selectExpr("string(value)", "headers").collect()
+        return sorted(str(row) for row in rows)
 
     def _refused_reads(self) -> None:
         reads: dict[str, Options] = {
@@ -359,6 +371,11 @@ class Cases:
             "a write without a value": ("SELECT 'k' AS key", {}),
             "a write of a number": ("SELECT 1 AS value", {}),
         }
+        headers = "array(struct('a' AS key, binary(string(id)) AS value))"
+        self._both("a write of headers", partial(self._write_headers, headers))
+        self._both("a write of headers of text", partial(self._write_headers, "array('a')"))
+        nameless = "array(struct(string(NULL) AS key, binary('v') AS value))"
+        self._both("a write of a header without a name", partial(self._write_headers, nameless))
         modes = {"append": "append", "overwrite": "overwrite", "ignore": "ignore", "error": "error"}
         for case, (sql, options) in writes.items():
             self._both(case, partial(self._write, case, sql, "append", options))
@@ -380,6 +397,19 @@ class Cases:
         where = f"other-{form}" if "other" in sql else topic
         counted = self._read("kafka", {"subscribe": where}).groupBy("partition").count().collect()
         return sorted([row[0], row[1]] for row in counted)
+
+    def _write_headers(self, headers: str, form: str) -> list[str]:
+        """The rows as Spark's own connector reads them, every third without headers."""
+        topic = self._place(form, headers).name
+        self._create(topic, 3)
+        frame = self._spark.sql(
+            f"SELECT string(id) AS value, CASE WHEN id % 3 < 2 THEN {headers} END AS headers "
+            "FROM range(20)"
+        )
+        given = {"kafka.bootstrap.servers": self._bootstrap, "topic": topic}
+        given["includeHeaders"] = "true"
+        frame.write.format(form).mode("append").options(**given).save()
+        return self._headers(topic, "kafka")
 
     def _create_once(self, topic: str) -> None:
         if topic not in self._admin.list_topics():

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from kafka08 import kernel
 from kafka08.errors import ConfigError
 from kafka08.hashing import murmur2
-from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
+from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE, RECORDS_MAGIC
 from kafka08.protocol import message_set
+from kafka08.protocol.header_columns import HEADERS
 from kafka08.spark.rows import Partitioner, Rows, SetQueue, by_partition, counts_text
 from kafka08.spark.write_options import BYTE_ARRAY_HASH, MURMUR2
 from kafka08.structs import TopicPartition
@@ -27,7 +28,12 @@ def batch(**columns: Any) -> pa.RecordBatch:
         "topic": pa.string(),
         "timestamp": pa.timestamp("us", "America/New_York"),
     }
-    arrays = [pa.array(column, kinds.get(name, pa.binary())) for name, column in columns.items()]
+    arrays = [
+        pa.array(column, HEADERS if isinstance(column[0], list) else kinds.get(name, pa.binary()))
+        if column
+        else pa.array(column, kinds.get(name, pa.binary()))
+        for name, column in columns.items()
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
@@ -94,7 +100,11 @@ def test_topics_by_column() -> None:
         ({"topic": ["t", None], "value": [b"1", b"2"]}, "topic: null in a row"),
         ({"topic": ["u"], "value": [b"1"], "partition": [1]}, "partition 1 of topic u"),
         ({"topic": ["u"], "value": [b"1"], "partition": [-1]}, "partition -1 of topic u"),
-        ({"topic": ["u"], "value": [b"1"], "headers": [b"h"]}, "headers: messages of 0.8"),
+        ({"topic": ["u"], "value": [b"1"], "headers": [b"h"]}, "headers: column 'headers' has bin"),
+        (
+            {"topic": ["u"], "value": [b"1"], "headers": [[{"key": None, "value": b"1"}]]},
+            "headers: a header of row 0 has no name",
+        ),
         ({"topic": ["u"], "value": [b"1"], "timestamp": [-1001]}, "timestamp: -1 ms in a row"),
     ],
 )
@@ -155,6 +165,31 @@ def test_sets_hold_the_rows(
                 assert len(data) <= batch_bytes
             summary = kernel.validate(data, 1 << 20)
             assert (summary.codec, summary.magics) == (codec, 1 << magic)
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_records_have_their_headers(codec: int) -> None:
+    """Each row its own, whatever the partition and the set that it gets into, which they count for;
+    a queue of rows without any does not say that it has some."""
+    pair: list[dict[str, Any]] = [{"key": "n", "value": b"1"}, {"key": "", "value": None}]
+    headers = [pair * (n % 3 + 1) for n in range(20)]
+    some = [row if n % 4 else None for n, row in enumerate(headers)]
+    some[0] = []
+    partitions = [n % 2 + 1 for n in range(20)]
+    rows = batch(value=[b"%d" % n for n in range(20)], headers=some, partition=partitions)
+    stored: dict[Any, Any] = {}
+    for _, of_tp in by_partition(rows, "t", Partitioner(MURMUR2), COUNTS.__getitem__):
+        queue = SetQueue(of_tp, 150, codec, SENT_MS)
+        assert queue.has_headers
+        sets = all_sets(queue, RECORDS_MAGIC)
+        assert len(sets) > 1
+        stored |= {m.value: m.headers for data, _ in sets for m in message_set.decode(data)}
+    assert stored == {
+        b"%d" % n: tuple((one["key"], one["value"]) for one in row or ())
+        for n, row in enumerate(some)
+    }
+    [(_, without)] = by_partition(rows.slice(4, 1), "t", Partitioner(MURMUR2), COUNTS.__getitem__)
+    assert not SetQueue(without, 150, codec, SENT_MS).has_headers
 
 
 def test_bytes_of_magic_0() -> None:

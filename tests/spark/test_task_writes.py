@@ -9,8 +9,9 @@ import pytest
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
-from kafka08.errors import InvalidMessage, MessageSetSizeTooLarge
+from kafka08.errors import InvalidMessage, MessageSetSizeTooLarge, UnsupportedForMessageFormat
 from kafka08.hashing import murmur2
+from kafka08.protocol.header_columns import HEADERS
 from kafka08.spark import sink
 from kafka08.spark.partition_counts import planned_counts
 from kafka08.spark.sink import RowWriter
@@ -38,8 +39,10 @@ class Sink:
         parsed = parse_write_options(given if topic is None else given | {"topic": topic})
         return replace(parsed, partition_counts=planned_counts(self.client, topic, POLICY))
 
-    def write(self, options: WriteOptions) -> None:
+    def write(self, options: WriteOptions, headers: list[object] | None = None) -> None:
         columns = {"key": pa.array(KEYS, pa.binary()), "value": pa.array(KEYS, pa.binary())}
+        if headers is not None:
+            columns["headers"] = pa.array(headers, HEADERS)
         if options.topic is None:
             columns["topic"] = pa.array(["t"] * len(KEYS))
         rows = pa.RecordBatch.from_pydict(columns)
@@ -102,3 +105,15 @@ def test_a_set_larger_than_a_segment_is_an_error_with_advice(written: Sink) -> N
     written.brokers.refuse(TopicPartition("t", 0), MessageSetSizeTooLarge.code)
     with pytest.raises(MessageSetSizeTooLarge, match=r"segment\.bytes; lower kafka\.batch\.size"):
         written.write(written.options())
+
+
+def test_headers_are_never_dropped(written: Sink) -> None:
+    """A broker without headers takes no row of a set that has some; null and empty lists are rows
+    without."""
+    written.write(written.options(), [None, *[[]] * (len(KEYS) - 1)])
+    before = written.stored()
+    with pytest.raises(
+        UnsupportedForMessageFormat, match=r"\[t,[01]\] at b\d:9092: headers in a row"
+    ):
+        written.write(written.options(), [[{"key": "a", "value": None}]] * len(KEYS))
+    assert written.stored() == before
