@@ -334,6 +334,7 @@ class Log(ReadableLog):
             ):
                 self.roll()
                 segment = self.active_segment
+        self.records.reserve(noted, segment)
         self.records.note_epochs(noted)
         segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
         if noted:

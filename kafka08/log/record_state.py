@@ -187,6 +187,13 @@ class RecordState:
         if self.epochs.latest > latest:
             self._write_epochs()
 
+    def reserve(self, found: Iterable[StoredBatch], segment: LogSegment) -> None:
+        """Before these batches are appended to that segment: open what `note` writes to. FileRefused,
+        StorageError."""
+        if any(isinstance(one.entry, Marker) and not one.entry.commits for one in found):
+            assert segment.aborted is not None
+            segment.aborted.reserve()
+
     def note(self, found: Iterable[StoredBatch], now_ms: int, segment: LogSegment) -> None:
         """These batches are in the log, in that segment."""
         for batch in found:

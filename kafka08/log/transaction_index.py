@@ -22,6 +22,7 @@ class TransactionIndex:
         self.path = path
         self._disk = disk
         self._entries: list[AbortedTransaction] | None = None
+        self._reserved: File | None = None
 
     @property
     def entries(self) -> Sequence[AbortedTransaction]:
@@ -31,13 +32,21 @@ class TransactionIndex:
             self._entries = decode(read_file(self._disk, self.path)) if is_there else []
         return self._entries
 
+    def reserve(self) -> None:
+        """Open the file for the next entry, before its marker is written. StorageError,
+        FileRefused."""
+        if self.entries is not None and self._reserved is None:
+            self._reserved = self.opened()
+
     def append(self, entry: AbortedTransaction) -> None:
-        """Add a later entry; does nothing for one that is there. StorageError, FileRefused."""
+        """Add a later entry; does nothing for one that is there. StorageError, and FileRefused
+        without `reserve`."""
+        file, self._reserved = self._reserved, None
         found = list(self.entries)
         if found and entry.last_offset <= found[-1].last_offset:
             return
         with storage_errors("append to", self.path):
-            self.opened().pwrite(entry.encode(), len(found) * ENTRY.size)
+            (file or self.opened()).pwrite(entry.encode(), len(found) * ENTRY.size)
         self._entries = [*found, entry]
 
     def truncate_to(self, offset: int) -> None:

@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import FileRefused, StorageError
+from kafka08.format import batches
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.levels import Level
 from kafka08.log import LogConfig, LogManager
+from kafka08.log.aborted_transactions import AbortedTransaction
+from kafka08.log.coordinator_batches import marker_batch
 from kafka08.log.files import NOT_THE_DISK, no_way_back, storage_errors
+from kafka08.log.producers import TransactionEnd
 from kafka08.structs import TopicPartition
 from tests.log.conftest import Deferred, ManualClock, a_set, all_values
 from tests.log.refusing_disk import RefusingDisk, below
@@ -111,6 +115,33 @@ def test_an_index_entry_is_left_out_rather_than_the_set(
     expected = [(number, b"%d" % number * EMPTY_ENTRY_BYTES) for number in range(6)]
     assert expected == all_values(log)
     assert log.read(3, 1000).size
+
+
+def test_a_marker_whose_index_is_refused_is_not_appended(
+    tmp_path: Path, disk: RefusingDisk, clock: ManualClock
+) -> None:
+    """Its bytes stayed in the file, and the next set had its offset again: replicas differed."""
+    config = LogConfig(level=Level.V0_11_0, message_format_version="0.11.0")
+    manager = LogManager([tmp_path / "a"], config, clock=clock, disk=disk)
+    manager.load()
+    log = manager.get_or_create(T0)
+
+    def append(commits: bool) -> None:
+        end = TransactionEnd(7, 0, commits, 3)
+        log.append_prepared(*marker_batch(end, log.log_end_offset, 0, 2000))
+
+    append(commits=True)
+    disk.refuses = lambda path: path.suffix == ".txnindex"
+    for _ in range(2):
+        with pytest.raises(FileRefused, match="Too many open files"):
+            append(commits=False)
+    append(commits=True)
+    disk.refuses = lambda _: False
+    append(commits=False)
+    stored = memoryview(log.read(0, 10_000).bytes())
+    assert [0, 1, 2] == [batch.base_offset for batch in batches(stored)]
+    assert [AbortedTransaction(7, 2, 2, 3)] == log.all_aborted()
+    manager.shutdown()
 
 
 def test_one_refused_log_does_not_keep_others_from_retention_and_flushes(
