@@ -148,7 +148,8 @@ class Sequences:
         if error is None:
             self._known_as = batch.sent_as[0]
         else:
-            self._is_unsure = self._is_unsure or may_be_stored(error)
+            # An attempt before this one may have stored it, and so those behind it.
+            self._is_unsure = self._is_unsure or batch.attempts > 0 or may_be_stored(error)
             self._is_broken = True
 
     def restart(self) -> None:

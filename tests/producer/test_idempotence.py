@@ -13,6 +13,7 @@ from kafka08.errors import (
     ConnectionFailed,
     KafkaError,
     MessageSizeTooLarge,
+    NotEnoughReplicas,
     NotLeaderForPartition,
     OutOfOrderSequence,
     RequestTimedOut,
@@ -161,11 +162,13 @@ def test_after_a_batch_that_is_not_stored_comes_the_next_epoch() -> None:
         UnknownTopicOrPartition("a leader whose replica was taken away while it waited"),
     ],
 )
-def test_what_may_be_stored_keeps_its_sequence(error: KafkaError) -> None:
+@pytest.mark.parametrize("attempts", [0, 1])
+def test_what_may_be_stored_keeps_its_sequence(error: KafkaError, attempts: int) -> None:
     """After a batch whose result nobody knows, those behind it are sent as they were, one by one,
-    until the broker says which it lacks."""
+    until the broker says which it lacks. So after any batch that was sent more than once."""
     sequences, (first, second, third) = given(3)
-    sequences.end(first, error)
+    first.attempts = attempts
+    sequences.end(first, NotEnoughReplicas() if attempts else error)
     assert sequences.may_send(second, 0)
     assert not sequences.may_send(second, 1)
     assert second.sent_as == (7, 0, 4)
