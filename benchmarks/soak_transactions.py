@@ -4,9 +4,8 @@ In each round processes send, read, process and write in transactions. Chance ki
 cuts off brokers, ends their sessions, and fills or slows their disks; it kills producers, and
 replaces some while they run or are suspended. In the end two clients read everything, and the
 history is checked (kafka08/simulation/transaction_history.py has the rules). Exits 1 if one is
-broken; then
-the story, and what brokers and processes said, stay in the directory that a line at the start
-names. A call of librdkafka that never ends is counted as a fault.
+broken; then the story, and what brokers and processes said, stay in the directory that a line at
+the start names. A call of librdkafka that never ends is counted as a fault.
 """
 
 from __future__ import annotations

@@ -188,8 +188,8 @@ class RecordState:
             self._write_epochs()
 
     def reserve(self, found: Iterable[StoredBatch], segment: LogSegment) -> None:
-        """Before these batches are appended to that segment: open what `note` writes to. FileRefused,
-        StorageError."""
+        """Before these batches are appended to that segment: open what `note` writes to.
+        FileRefused, StorageError."""
         if any(isinstance(one.entry, Marker) and not one.entry.commits for one in found):
             assert segment.aborted is not None
             segment.aborted.reserve()

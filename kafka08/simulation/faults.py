@@ -17,6 +17,7 @@ from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.strangers import leave_file
 from kafka08.simulation.tools import Tools
+from kafka08.simulation.transaction_load import SimTransactional
 from kafka08.simulation.twins import Twins
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 from kafka08.simulation.zookeeper import AtNextWrite, SimLink, WriteFault
@@ -44,7 +45,7 @@ PROPERTIES: Final = (
     {"queued.max.requests": "1"},
 )
 """Settings of a broker, most of them lower than usual."""
-Place = SimBroker | SimMember | SimMirror
+Place = SimBroker | SimMember | SimMirror | SimTransactional
 """A process is killed there, and started again."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
@@ -54,7 +55,7 @@ class Faults:
 
     random_of  the random numbers of a fault, by its name
     director   the process whose timers repair faults
-    members    consumers, mirrors and their target, which may be killed
+    members    consumers, programs with transactions, mirrors and their target, which may be killed
     say        called with a sentence for every fault and repair
     """
 

@@ -34,7 +34,7 @@ from kafka08.simulation.kept_topic import TP as KEPT
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
-from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import INTERNAL_TOPICS, OFFSETS_TOPIC, TopicPartition
 
 CHECK_S: Final = 0.1
 CHECKS_WITH_MESSAGES: Final = 10
@@ -224,7 +224,7 @@ class LogChecks:
             same = agree(
                 leaders.entries(start, end),
                 Reading(other, copy).entries(start, end),
-                is_compacted=tp.topic in {OFFSETS_TOPIC, KEPT.topic},
+                is_compacted=tp.topic in {*INTERNAL_TOPICS, KEPT.topic},
             )
         except KafkaError as error:
             self._on_violation(f"{tp}, offsets {start} to {end} cannot be read: {error}")

@@ -98,7 +98,10 @@ def _readable(broker: SimBroker, operation: DelayedOperation) -> Iterator[TopicP
         for tp, start in operation._starts.items():
             offset = start if isinstance(start, int) else start.offset
             led = _led(broker, tp)
-            if led is not None and led.high_watermark > offset and not operation._from_follower:
+            if led is None or led.log is None or operation._from_follower:
+                continue
+            end = led.last_stable_offset if operation._stable_only else led.high_watermark
+            if end > offset:
                 yield tp
 
 

@@ -92,6 +92,7 @@ SUSPENDED: Final = "suspended"
 AWAY: Final = ("", "", "", KILLED, SUSPENDED)
 CLEANUPS: Final = ("", "", "", DELETE, COMPACT)
 MIRRORS: Final = (*(0,) * 8, 1, 2)
+TRANSACTIONS: Final = (0, 0, 1, 2)
 EXPIRING_SHARE: Final = 0.4
 """Of the plans of levels from 0.9.0 on: 0.8 looks for expired offsets every ten minutes."""
 IDS_ONLY_SHARE: Final = 0.2
@@ -132,6 +133,7 @@ class Plan:
     cleanup          of the topic of which brokers do not keep everything; "": there is none
     mirrors          the number of mirrors of the clients' topic to a second cluster
     expiring         whether offsets of other groups expire
+    transactions     the number of transactional ids of writers, at level 0.11.0
     ids_only         whether controllers compare ids of brokers alone, as those of the JVM
     members_first    whether the group's members start before the topic is made
     away             what happens to one broker after the faults: the others must go on. "": nothing
@@ -165,6 +167,7 @@ class Plan:
     cleanup: str = ""
     mirrors: int = 0
     expiring: bool = False
+    transactions: int = 0
     ids_only: bool = False
     members_first: bool = False
     windows: Sequence[tuple[float, float]] | None = None
@@ -263,6 +266,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
         cleanup=Random(f"{seed}/cleanup").choice(CLEANUPS),
         mirrors=Random(f"{seed}/mirrors").choice(MIRRORS),
         expiring=level != "0.8.2" and Random(f"{seed}/expiring").random() < EXPIRING_SHARE,
+        transactions=Random(f"{seed}/transactions").choice(TRANSACTIONS),
         members_first=Random(f"{seed}/members first").random() < MEMBERS_FIRST_SHARE,
         ids_only=Random(f"{seed}/controllers").random() < IDS_ONLY_SHARE,
     )

@@ -46,6 +46,7 @@ from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.timeline import Timeline
 from kafka08.simulation.topic_checks import unsettled
 from kafka08.simulation.trace import Trace, folded
+from kafka08.simulation.transaction_load import TransactionLoad, properties_of
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.workload import (
     TOPIC,
@@ -171,7 +172,7 @@ class Run:
         self.network = network
         world = World(network, self.zookeeper, plan.native_seconds)
         self.hosts = Hosts(name, world, self._skew)
-        properties = {**plan.broker_properties, **(PROPERTIES if plan.cleanup else {})}
+        properties = {**properties_of(plan), **(PROPERTIES if plan.cleanup else {})}
         self.brokers = [
             SimBroker(
                 self.hosts,
@@ -192,6 +193,9 @@ class Run:
         self.kept = KeptLoad(plan, self.hosts, self.target, self.observed, self.brokers)
         self.expiring = ExpiringOffsets(
             plan, self.hosts, self.target, self.zookeeper, self.brokers, self.observed
+        )
+        self.transactions = TransactionLoad(
+            plan, self.hosts, self.target, self.observed, self.brokers
         )
         self.broken: list[str] = []
         """A sentence for each violation."""
@@ -263,7 +267,7 @@ class Run:
             world,
             self.hosts,
             self.brokers,
-            [*self.members, *self.mirrors.places],
+            [*self.members, *self.mirrors.places, *self.transactions.places],
             self.director,
             self.say,
         )
@@ -293,7 +297,7 @@ class Run:
     def _direct(self) -> None:
         try:
             self._set_up()
-            self._run_faults()
+            self.faults.run(self.plan.faults_seconds)
             self._recover()
             self._check()
             self._stop()
@@ -316,6 +320,7 @@ class Run:
             admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
             admin.await_leaders(TOPIC, timeout_ms=int(START_S * 1000))
             self.kept.create_topic(admin)
+            self.transactions.create_topics(admin, int(START_S * 1000))
         self._await("the target of mirrors", START_S, self.mirrors.is_set_up)
         self.mirrors.create_topic(self.director)
         self.say("topic made")
@@ -342,6 +347,7 @@ class Run:
         self.kept.start()
         self.mirrors.start()
         self.expiring.start()
+        self.transactions.start()
         if not self.plan.members_first:
             self._start_members()
 
@@ -367,9 +373,6 @@ class Run:
         who = "a native thread" if process is None else process.name
         self._on_violation(f"{who}: {type(error).__name__} in {where}: {error}")
 
-    def _run_faults(self) -> None:
-        self.faults.run(self.plan.faults_seconds)
-
     def _recover(self) -> None:
         """Repair all faults, and wait until the cluster has recovered."""
         self.say("all faults are repaired")
@@ -388,6 +391,7 @@ class Run:
             self._await_replicas()
         self._await("producers to end", RECOVERY_S, lambda: not self.observed.writers)
         self._await("the committer to end", RECOVERY_S, lambda: self.expiring.has_ended)
+        self._await("transactions to end", RECOVERY_S, lambda: self.transactions.writers_have_ended)
         self._await("tools to end", RECOVERY_S, lambda: not self.faults.running_tools)
         self._await_none(
             "topics to be whole or gone", partial(unsettled, self.zookeeper, self.brokers)
@@ -459,12 +463,13 @@ class Run:
                 RECOVERY_S,
                 lambda: reader.position > max(final[tp], default=-1),  # noqa: B023 - used at once
             )
-
         self._await_none("retention to delete", self.kept.undeleted)
         self._await_none("its reader", partial(self.kept.unread, self.director))
         if self.plan.profile == SAFE and (problem := self.kept.problem()):
             raise Violation(problem)
         self._await_none("offsets to expire alone", self.expiring.problem)
+        if problem := self.transactions.problem(self.director, self._await_none):
+            raise Violation(problem)
         self._await_none("mirrors to copy and commit everything", self.mirrors.uncopied)
         if self.plan.profile == SAFE and (problem := self.mirrors.problem()):
             raise Violation(problem)
@@ -554,6 +559,7 @@ class Run:
         self._is_recovering = False
         self.kept.end()
         self.mirrors.end()
+        self.transactions.end()
         for reader in self.readers:
             reader.is_ending = True
         for member in self.members:
@@ -566,7 +572,8 @@ class Run:
             RECOVERY_S,
             lambda: self.kept.has_ended and all(one.has_ended for one in self.readers),
         )
-        self._await("mirrors to end", RECOVERY_S, lambda: self.mirrors.has_ended)
+        loads = (self.mirrors, self.transactions)
+        self._await("loads to end", RECOVERY_S, lambda: all(one.has_ended for one in loads))
         if self.plan.mirrors:
             self._check_leftovers(TARGET_HOST, self.mirrors.target.shutdown(STOP_S))
         if self.observed.leftovers:

@@ -60,6 +60,7 @@ SIMPLER: Final[Sequence[Callable[[Plan], Plan]]] = (
     lambda plan: replace(plan, partitions=1),
     lambda plan: replace(plan, away=""),
     lambda plan: replace(plan, cleanup=""),
+    lambda plan: replace(plan, transactions=0),
     lambda plan: replace(plan, disorder=0.0),
     lambda plan: replace(plan, network=NetworkSettings()),
     lambda plan: replace(plan, skew_ms=0),
