@@ -27,12 +27,15 @@ from kafka08.cli.times import parse_ms
 from kafka08.config import INT_MAX
 from kafka08.errors import KafkaError, UnknownTopicOrPartition
 from kafka08.listing import counted
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
+from kafka08.protocol.fetch import READ_COMMITTED
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TRANSACTIONS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.client import ClusterMetadata
 
 BOUNDS: Final = ("topic", "partition", "log start", "log end", "messages")
+STABLE: Final = ("last stable", "open")
+"""Further columns, where producers have had transactions."""
 NONE: Final = "There are no topics."
 TIMES: Final = {
     "earliest": EARLIEST_OFFSET,
@@ -108,6 +111,9 @@ def offsets(
 ) -> None:
     """Show the start and end of the logs of the topics NAMES, or of all; needs no group.
 
+    Where producers have had transactions also the last stable offset: readers of committed messages
+    wait there for the end of a transaction. "open" counts the offsets behind it.
+
     With --time it shows one offset of each partition instead, as exactly as 0.8 can: the start of
     the newest segment last written before that time; for a future time the log end. Exits 1 if an
     offset is unknown.
@@ -122,7 +128,8 @@ def offsets(
     results = ask(names, partitions, times, max_offsets)
     if time_ms is None:
         rows = [(*tp, *bounds(*of_tp)) for tp, of_tp in results.items()]
-        show_rows(BOUNDS, rows, as_json, if_none=NONE)
+        columns = (*BOUNDS, *STABLE) if any(len(row) > len(BOUNDS) for row in rows) else BOUNDS
+        show_rows(columns, rows, as_json, if_none=NONE)
     elif form == "jvm":
         for (topic, partition), [result] in results.items():
             if isinstance(result, list):
@@ -137,28 +144,39 @@ def offsets(
 def ask(
     names: Sequence[str], partitions: Sequence[int] | None, times: Sequence[int], max_offsets: int
 ) -> dict[TopicPartition, list[Result]]:
-    """partition → the offsets for each of `times`."""
+    """partition → the offsets for each of `times`; for both ends, where producers have had
+    transactions, also the last stable offset."""
     from kafka08.client import ClusterClient, RetryPolicy
     from kafka08.client.cluster import PROBE_S, SILENT_S
     from kafka08.client.log_offsets import offsets_or_errors
 
-    client = ClusterClient(
-        cluster_addresses(),
-        client_id="kafka08-topic-offsets",
-        retry_policy=RetryPolicy(tries=2),
-        negotiates=prefers_bootstrap(),
-        accepts_0_8=True,
-        security=cluster_security(),
-        silent_s=SILENT_S,
-    )
-    with closing(client) as cluster:
+    def client(*, negotiates: bool) -> ClusterClient:
+        return ClusterClient(
+            cluster_addresses(),
+            client_id="kafka08-topic-offsets",
+            retry_policy=RetryPolicy(tries=2),
+            negotiates=negotiates,
+            accepts_0_8=True,
+            security=cluster_security(),
+            silent_s=SILENT_S,
+        )
+
+    stable: dict[TopicPartition, Result] = {}
+    with closing(client(negotiates=prefers_bootstrap())) as cluster:
         cluster.find_silent(PROBE_S)
         cluster.refresh()
         cluster.find_silent(PROBE_S)  # those that no address was given of
         wanted = wanted_partitions(cluster.refresh(), names, partitions)
+        if len(times) > 1 and TRANSACTIONS_TOPIC in cluster.metadata.topics:
+            # Brokers of 0.8, which log an error when they are asked for their versions, have none.
+            with closing(client(negotiates=True)) as of_0_11:
+                latest = dict.fromkeys(wanted, LATEST_OFFSET)
+                stable = offsets_or_errors(of_0_11, latest, isolation=READ_COMMITTED)
         found = [
             offsets_or_errors(cluster, dict.fromkeys(wanted, time), max_offsets) for time in times
         ]
+    if stable:
+        found.append(stable)
     return {tp: [of_time[tp] for of_time in found] for tp in wanted}
 
 
@@ -181,10 +199,16 @@ def wanted_partitions(
     return wanted
 
 
-def bounds(start: Result, end: Result) -> tuple[int | None, int | None, int | None]:
-    """Log start, log end, and the number of offsets between them; None if unknown."""
-    first, last = (a[0] if isinstance(a, list) and a else None for a in (start, end))
-    return first, last, None if first is None or last is None else last - first
+def bounds(start: Result, end: Result, *stable: Result) -> tuple[int | None, ...]:
+    """Log start, log end, and the number of offsets between them; then if it is given the last
+    stable offset, and the number between that and the log end. None if unknown."""
+    first, last, *ends = (
+        a[0] if isinstance(a, list) and a else None for a in (start, end, *stable)
+    )
+    found = [first, last, None if first is None or last is None else last - first]
+    for one in ends:
+        found += [one, None if one is None or last is None else last - one]
+    return tuple(found)
 
 
 def cell(result: Result, max_offsets: int, as_json: bool) -> int | str | list[int] | None:

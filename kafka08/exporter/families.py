@@ -77,6 +77,12 @@ def _of_partitions(view: ClusterView) -> Iterator[Family]:
         return Family(f"{PARTITION}_{name}", says, samples)
 
     yield row("current_offset", "Where a log ends.", lambda p: p.end)
+    if any(p.stable is not None for p in view.partitions.values()):
+        yield row(
+            "last_stable_offset",
+            "Where its first open transaction begins, else where the log ends.",
+            lambda p: p.stable,
+        )
     yield row("oldest_offset", "Where a log starts.", lambda p: p.start)
     yield row("leader", "Broker that leads it; -1: no live one.", lambda p: p.leader)
     yield row(

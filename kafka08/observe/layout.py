@@ -9,7 +9,7 @@ from kafka08.client.metadata import ClusterMetadata
 from kafka08.errors import ZooKeeperError
 from kafka08.observe.changing_znodes import ChangingZnodes
 from kafka08.runtime import ClientRuntime
-from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
+from kafka08.structs import NO_LEADER, TRANSACTIONS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import BrokerRegistration, decode_controller
@@ -58,6 +58,12 @@ class Layout(NamedTuple):
         """Whether all brokers are known to report their API versions."""
         versions = [self.registrations[i].version for i in self.brokers]
         return bool(versions) and min(versions) >= FIRST_COORDINATING
+
+    @property
+    def has_transactions(self) -> bool:
+        """Whether producers have had transactions, and brokers can be asked about them."""
+        is_asked = self.states is not None or self.negotiates
+        return is_asked and TRANSACTIONS_TOPIC in self.assigned
 
     @property
     def partitions(self) -> dict[TopicPartition, tuple[int, ...]]:

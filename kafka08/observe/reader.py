@@ -180,7 +180,7 @@ class ClusterReader(Closeable):
             trees = read_commits(self._zk, names, nodes.commits.refresh)
             owned = read_owners(self._zk, names) if owners else {}
         groups = self._groups.of(every, names, coordinated, in_kafka, trees, owned)
-        found = read_logs(cluster, layout, partitions, states, failed, starts=starts)
+        found = read_logs(cluster, layout, partitions, states, failed, starts=starts, stable=True)
         times = self._times.look_up(
             unread(found, groups),
             lambda offsets: self._ask_times(cluster, layout.registrations, found, offsets),

@@ -44,6 +44,8 @@ class PartitionState:
     unreadable   why they are unknown
     state        what its znode says; None: there is none, it was not read, or it cannot be, for the
                  reason `fault`
+    stable       last stable offset: readers of committed messages wait there for the end of an open
+                 transaction, unless it is `end`; None: unknown, or the cluster had no transaction
     """
 
     leader: int
@@ -54,6 +56,7 @@ class PartitionState:
     unreadable: str | None = None
     state: LeaderAndIsr | None = None
     fault: str = ""
+    stable: int | None = None
 
     def first_from(self, offset: int) -> int:
         """`offset`, or the log start if that is larger: the messages between were deleted."""

@@ -12,11 +12,12 @@ Commits = Mapping[TopicPartition, Committed]
 
 
 def partitions_as_json(view: ClusterView) -> dict[str, list[list[Any]]]:
-    """topic → [partition, leader, replicas, ISR, log start, log end] of each, in order."""
+    """topic → [partition, leader, replicas, ISR, log start, log end] of each, in order; behind them
+    the last stable offset where it is known."""
     found: dict[str, list[list[Any]]] = {}
     for tp, p in sorted(view.partitions.items()):
         row = [tp.partition, p.leader, p.replicas, p.isr, p.start, p.end]
-        found.setdefault(tp.topic, []).append(row)
+        found.setdefault(tp.topic, []).append(row if p.stable is None else [*row, p.stable])
     return found
 
 
@@ -42,10 +43,11 @@ def view_of_json(found: Mapping[str, Any]) -> ClusterView:
         None if found["controller"] is None else int(found["controller"]),
         {
             TopicPartition(topic, int(number)): PartitionState(
-                int(leader), tuple(replicas), tuple(isr), _number(start), _number(end)
+                *(int(leader), tuple(replicas), tuple(isr), _number(start), _number(end)),
+                stable=_number(stable[0]) if stable else None,
             )
             for topic, rows in found["partitions"].items()
-            for number, leader, replicas, isr, start, end in rows
+            for number, leader, replicas, isr, start, end, *stable in rows
         },
         {
             name: GroupState(_number(members), _commits_of(zookeeper), _commits_of(kafka))

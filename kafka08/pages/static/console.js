@@ -69,8 +69,9 @@
       { name: "in sync", cell: row => parts.toned(row[3], row[3].length < row[2].length, ids(row[3])) },
       { name: "log start", number: true, value: row => row[4], cell: row => parts.whole(row[4]) },
       { name: "log end", number: true, value: row => row[5], cell: row => parts.whole(row[5]) },
+      (state.overview?.partitions[name] || []).some(row => row.length > 6) && { name: "in open transactions", number: true, value: row => row[5] - row[6], cell: row => row[5] === null || row.length < 7 ? "–" : parts.whole(row[5] - row[6]) },
       { name: "messages", number: true, value: row => row[5] - row[4], cell: row => row[5] === null || row[4] === null ? "–" : parts.whole(row[5] - row[4]) },
-    ], { label: `partitions of ${name}`, empty: "It has no partitions." });
+    ].filter(Boolean), { label: `partitions of ${name}`, empty: "It has no partitions." });
     const verdicts = () => new Map((state.overview?.groups || []).map(row => [row.group, row.verdict]));
     const readers = new parts.Table([
       { name: "group", wide: true, value: row => row.group, cell: row => link("group", row.group) },
