@@ -3,18 +3,21 @@
 document$.subscribe(() => {
   const place = document.getElementById("differences");
   if (!place || place.firstChild) return;
-  const rows = [];
-  const areas = new Map();
-  let area = null;
+  const blocks = []; // each folded table, with the headings above it
+  let area = "";
+  let headings = [];
   for (const element of place.parentElement.children) {
-    if (element.tagName === "H2") area = { name: element.firstChild.textContent.trim(), element };
-    if (element.tagName !== "DETAILS" || !area) continue;
-    areas.set(area.name, { heading: area.element, details: element });
-    for (const row of element.querySelectorAll("tbody tr")) {
-      rows.push({ row, area: area.name, when: row.cells[0].textContent.trim(),
-                  text: row.textContent.toLowerCase() });
+    if (element.tagName === "H2") {
+      area = element.firstChild.textContent.trim();
+      headings = [element];
     }
+    if (element.tagName === "H3") headings = [headings[0], element];
+    if (element.tagName !== "DETAILS" || element.querySelector("th")?.textContent !== "when") continue;
+    const rows = [...element.querySelectorAll("tbody tr")].map((row) => ({
+      row, when: row.cells[0].textContent.trim(), text: row.textContent.toLowerCase() }));
+    blocks.push({ area, headings, details: element, rows });
   }
+  const rows = blocks.flatMap((block) => block.rows);
   const make = (tag, properties, ...children) => {
     const made = Object.assign(document.createElement(tag), properties);
     made.append(...children);
@@ -23,7 +26,7 @@ document$.subscribe(() => {
   const search = make("input", { type: "search", placeholder: "words, such as compacted" });
   search.setAttribute("aria-label", "words");
   const choice = make("select", {}, make("option", { value: "", textContent: "all areas" }),
-    ...[...areas.keys()].map((name) => make("option", { value: name, textContent: name })));
+    ...[...new Set(blocks.map((block) => block.area))].map((name) => make("option", { value: name, textContent: name })));
   choice.setAttribute("aria-label", "area");
   const boxes = ["use", "fault", "input", "rare"].map((when) => {
     const count = rows.filter((one) => one.when === when).length;
@@ -34,20 +37,19 @@ document$.subscribe(() => {
   const show = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const whens = boxes.filter(({ box }) => box.checked).map(({ when }) => when);
-    const isFiltered = words.length || whens.length || choice.value;
-    const shown = new Map();
+    const isFiltered = Boolean(words.length || whens.length || choice.value);
     let count = 0;
-    for (const one of rows) {
-      const isShown = (!whens.length || whens.includes(one.when)) &&
-        (!choice.value || one.area === choice.value) &&
-        words.every((word) => one.text.includes(word));
-      one.row.hidden = !isShown;
-      count += isShown;
-      if (isShown) shown.set(one.area, true);
-    }
-    for (const [name, { heading, details }] of areas) {
-      heading.hidden = details.hidden = Boolean(isFiltered) && !shown.has(name);
-      details.open = Boolean(isFiltered);
+    for (const { headings } of blocks) for (const heading of headings) heading.hidden = isFiltered;
+    for (const block of blocks) {
+      const shown = block.rows.filter(({ when, text }) =>
+        (!whens.length || whens.includes(when)) && (!choice.value || block.area === choice.value) &&
+        words.every((word) => text.includes(word)));
+      for (const { row } of block.rows) row.hidden = true;
+      for (const { row } of shown) row.hidden = false;
+      count += shown.length;
+      block.details.hidden = !shown.length;
+      block.details.open = isFiltered;
+      if (shown.length) for (const heading of block.headings) heading.hidden = false;
     }
     said.textContent = isFiltered ? `${count} of ${rows.length} differences` : "";
   };
