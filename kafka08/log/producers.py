@@ -39,6 +39,9 @@ from kafka08.log.cleaned_transactions import LastAppend
 
 BATCHES_MAX: Final = 5
 """Of a producer that are recognized when they come again: as many as clients have in flight."""
+UNREPLICATED_MAX: Final = 1000
+"""Transactions whose markers the HW may not have passed: where no reader asks for the last stable
+offset, nothing tells. Then they count as one, up to the last of these markers."""
 SEQUENCE_MAX: Final = 2**31 - 1
 NO_SEQUENCE: Final = -1
 NO_EPOCH: Final = -1
@@ -246,7 +249,7 @@ class Producers:
         known = self._producers.get(batch.producer_id)
         if known is None or known.epoch != batch.epoch:
             known = self._begin_epoch(batch.producer_id, batch.epoch, known)
-        known.last_sequence = batch.last_sequence
+        known.last_sequence = last_sequence = batch.last_sequence
         known.last_offset = known.batch_offset = batch.last_offset
         known.offset_delta = batch.last_offset - batch.base_offset
         known.timestamp_ms = batch.max_timestamp_ms
@@ -254,10 +257,7 @@ class Producers:
         known.ended_by = None
         known.batches.append(
             KnownBatch(
-                batch.base_sequence,
-                batch.last_sequence,
-                batch.base_offset,
-                batch.max_timestamp_ms,
+                batch.base_sequence, last_sequence, batch.base_offset, batch.max_timestamp_ms
             )
         )
         if batch.is_transactional:
@@ -309,6 +309,9 @@ class Producers:
         if first is None:
             first = marker.offset
         else:
+            if len(self._unreplicated) == UNREPLICATED_MAX:
+                firsts = [one for one, _ in self._unreplicated]
+                self._unreplicated = [(min(firsts), self._unreplicated[-1][1])]
             self._unreplicated.append((first, marker.offset))
         self._begun.pop(marker.producer_id, None)
         known.batches.clear()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08.errors import ProtocolError
 from kafka08.protocol.add_partitions_to_txn import TxnTopic
@@ -36,8 +36,7 @@ class TransactionState(enum.IntEnum):
     COMPLETE_ABORT = 5
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionRecord:
+class TransactionRecord(NamedTuple):
     """A transactional id between two changes."""
 
     producer_id: int

@@ -534,14 +534,14 @@ def test_the_same_of_many_places_is_one_finding() -> None:
 def test_a_transaction_that_may_be_open_is_no_finding() -> None:
     """Its timeout has not passed, with what its coordinator takes to see it."""
     young = {"since_ms": NOW - 100_000}
-    record = replace(RECORD, start_ms=NOW - 100_000)
+    record = RECORD._replace(start_ms=NOW - 100_000)
     for found in (None, FoundTransaction("x", record, 2)):
         assert [] == findings_of(cluster(waiting=(waiting(found, **young),)))
 
 
 def test_an_id_without_the_partition_ends_nothing_there() -> None:
     """A message that came behind the marker: the id's next transaction does not have it."""
-    record = replace(RECORD, partitions=frozenset())
+    record = RECORD._replace(partitions=frozenset())
     snapshot = cluster(waiting=(waiting(FoundTransaction("x", record, 2)),))
     assert ["transaction-hanging"] == [one.check for one in findings_of(snapshot)]
 

@@ -30,6 +30,7 @@ from kafka08.log.aborted_transactions import AbortedTransaction
 from kafka08.log.producer_entries import encode_marker, producer_entries
 from kafka08.log.producers import (
     SEQUENCE_MAX,
+    UNREPLICATED_MAX,
     Marker,
     ProducerEntry,
     Producers,
@@ -271,6 +272,20 @@ class TestTransactions:
         assert 4 == producers.last_stable_offset(6, 0)
         producers.high_watermark_rose(7)
         assert 7 == producers.last_stable_offset(7, 0)
+
+    def test_markers_that_nobody_asks_about_need_no_memory(self) -> None:
+        """Readers of committed messages may never come. The first of them sees nothing of a
+        transaction whose marker is not replicated, and all once the HW is at the end."""
+        producers = Producers()
+        ends = [2 * number + 1 for number in range(2 * UNREPLICATED_MAX + 10)]
+        for end in ends:
+            producers.append(batch(0, end - 1, is_transactional=True), NOW_MS)
+            producers.append_marker(marker(end), NOW_MS)
+        assert len(producers._unreplicated) <= UNREPLICATED_MAX
+        for replicated in (0, UNREPLICATED_MAX, 2 * UNREPLICATED_MAX + 5):
+            assert producers.last_stable_offset(ends[replicated], 0) <= ends[replicated] - 1
+        end = ends[-1] + 1
+        assert end == producers.last_stable_offset(end, 0)
 
     def test_a_plain_batch_in_an_open_transaction_is_refused(self) -> None:
         """It would be outside of the transaction of its own producer."""

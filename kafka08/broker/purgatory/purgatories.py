@@ -57,9 +57,9 @@ class Purgatories:
     def wake_all(self, topic_partitions: Collection[TopicPartition]) -> None:
         """`wake` for all of these."""
         self.wake_fetches(topic_partitions)
-        self.produces.check_and_complete_all(topic_partitions)
-        self.counted_produces.check_and_complete_all(topic_partitions)
-        self.deletions.check_and_complete_all(topic_partitions)
+        for waits in (self.produces, self.counted_produces, self.deletions):
+            if waits.count:
+                waits.check_and_complete_all(topic_partitions)
 
     def wake_fetches(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Complete the fetches that are satisfied after an append, which alone completes no delayed

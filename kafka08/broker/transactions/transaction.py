@@ -21,7 +21,7 @@ kafka.coordinator.transaction.TransactionCoordinator, TransactionMetadata 0.11.0
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from kafka08.errors import (
@@ -114,8 +114,7 @@ class Transaction:
         added = frozenset(partitions)
         if record.state is not ONGOING:
             return self._change(
-                replace(
-                    record,
+                record._replace(
                     state=ONGOING,
                     partitions=added,
                     start_ms=now_ms,
@@ -127,7 +126,7 @@ class Transaction:
         if len(record.partitions | added) > PARTITIONS_MAX:
             return InvalidTxnState.code
         return self._change(
-            replace(record, partitions=record.partitions | added, last_update_ms=now_ms)
+            record._replace(partitions=record.partitions | added, last_update_ms=now_ms)
         )
 
     def end(self, producer_id: int, epoch: int, commits: bool, now_ms: int) -> int | Change:
@@ -140,7 +139,7 @@ class Transaction:
             return ConcurrentTransactions.code
         if record.state is ONGOING:
             state = PREPARE_COMMIT if commits else PREPARE_ABORT
-            return self._change(replace(record, state=state, last_update_ms=now_ms))
+            return self._change(record._replace(state=state, last_update_ms=now_ms))
         complete = COMPLETE_COMMIT if commits else COMPLETE_ABORT
         return NO_ERROR if record.state is complete else InvalidTxnState.code
 
@@ -196,8 +195,7 @@ class Transaction:
         if record.state not in PREPARED:
             return None
         return self._change(
-            replace(
-                record,
+            record._replace(
                 state=PREPARED[record.state],
                 partitions=frozenset(),
                 last_update_ms=now_ms,
@@ -213,7 +211,7 @@ class Transaction:
             return None
         if record.producer_epoch == EPOCH_FENCED:
             return None
-        return self._change(replace(record, producer_epoch=EPOCH_FENCED, last_update_ms=now_ms))
+        return self._change(record._replace(producer_epoch=EPOCH_FENCED, last_update_ms=now_ms))
 
     # The log
 
@@ -235,8 +233,7 @@ class Transaction:
     def _fence(self, record: TransactionRecord, now_ms: int) -> Change:
         """Abort with the next epoch, which nobody gets: the old producer is refused everywhere."""
         return self._change(
-            replace(
-                record,
+            record._replace(
                 # No producer has EPOCH_FENCED, but a record of another broker may.
                 producer_epoch=min(record.producer_epoch + 1, EPOCH_FENCED),
                 state=PREPARE_ABORT,

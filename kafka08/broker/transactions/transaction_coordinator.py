@@ -306,8 +306,9 @@ class TransactionCoordinator:
         self, led: LedPartition, sent: SendMarkers, partition: TopicPartition, code: int
     ) -> None:
         if led.ids is not None and self._is_current(led):
-            now_ms = self._runtime.time_ms()
-            self._perform(led, led.ids.marker_result(sent, partition, code, now_ms))
+            actions = led.ids.marker_result(sent, partition, code, self._runtime.time_ms())
+            if actions:  # All but the last of a transaction have none.
+                self._perform(led, actions)
 
     # Called by ReplicaManager at leadership changes
 

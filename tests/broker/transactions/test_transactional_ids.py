@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -343,7 +342,7 @@ def test_a_producer_with_an_impossible_epoch_is_aborted_too() -> None:
     coordinator = in_state("Ongoing")
     record = coordinator.ids.record_of("t")
     assert record is not None
-    last = encode_transaction(replace(record, producer_epoch=EPOCH_MAX + 1))
+    last = encode_transaction(record._replace(producer_epoch=EPOCH_MAX + 1))
     coordinator.log.append((encode_key("t"), last))
     coordinator.fail_over()
     coordinator.now_ms += 2 * MINUTE_MS
