@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -18,6 +18,9 @@ NO_CONTROLLER: Final = -1
 UpdateMetadata, and in /controller while no broker may become one (kafka08.embedded.elections)."""
 LEADER_DURING_DELETE: Final = -2
 """`leader` in UpdateMetadata that means: drop this partition from the metadata cache."""
+
+NO_LEADER_EPOCH: Final = -1
+"""The epoch of a leader where none is known."""
 
 LATEST_OFFSET: Final = -1
 """The `time` of an Offsets request that asks for the log end."""
@@ -131,8 +134,13 @@ class LeaderAndIsr:
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
     """A committed offset: the next offset to read (NO_OFFSET: none), the committer's own text
-    (None is kept apart from ""), and the commit's wall-clock time in ms (-1: not known)."""
+    (None is kept apart from ""), and the commit's wall-clock time in ms (-1: not known).
+
+    leader_epoch  of the leader that appended the message before the offset, or of a later one that
+                  had it; it tells a log that was truncated since. Not compared
+    """
 
     offset: int
     metadata: str | None = ""
     timestamp_ms: int = -1
+    leader_epoch: int = field(default=NO_LEADER_EPOCH, compare=False)

@@ -188,6 +188,7 @@ TIERS: Final = (
             "tests/interop/test_security_on_jvm.py",
             "tests/interop/test_served_on_jvm.py",
             "tests/interop/test_transactions_mixed.py",
+            "tests/interop/test_truncation_on_jvm.py",
             "tests/interop/test_transactions_on_ours.py",
             "tests/interop/test_zookeeper_clients.py",
             "tests/spark/test_secrets_on_jvm.py",

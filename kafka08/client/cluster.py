@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from math import inf
-from typing import Final, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from kafka08 import waiting
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
 from kafka08.client.pool import ConnectionPool
-from kafka08.client.requests import coordinator_of
+from kafka08.client.requests import coordinator_of, metadata_version
 from kafka08.client.retry import (
     PASSING,
     RetryPolicy,
@@ -56,6 +56,7 @@ from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offset_fetch import probe
 from kafka08.protocol.types import Request, Response
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import Address
@@ -66,6 +67,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
+Versions: TypeAlias = tuple[int, int] | Callable[[VersionRanges], int]
+"""See ClusterClient.ask_any."""
 
 LOST_COORDINATOR: Final = (
     ConsumerCoordinatorNotAvailable,
@@ -101,6 +104,8 @@ class ClusterClient(ProcessBound):
                         auto.create.topics.enable create those that do not exist: for producers
                         alone. Else the metadata of all topics is requested, so that no reader and
                         no tool brings a deleted topic back
+    knows_epochs        with `negotiates`: whether metadata have the epochs of leaders, where the
+                        broker that responds knows them
     silent_s            a broker that did not respond in time is asked nothing for this long: each
                         request to it fails at once
     is_reached          whether any broker has ever responded
@@ -120,6 +125,7 @@ class ClusterClient(ProcessBound):
         accepts_0_8: bool = False,
         security: Security = PLAINTEXT,
         creates_topics: bool = False,
+        knows_epochs: bool = False,
         silent_s: float = 0.0,
         runtime: Runtime = THREADS,
     ) -> None:
@@ -128,6 +134,7 @@ class ClusterClient(ProcessBound):
         self._retry_policy = retry_policy
         self._one_try_s = (timeout_ms + connect_timeout_ms) / 1000
         self._creates_topics = creates_topics
+        self._metadata_version = metadata_version if knows_epochs else None
         self._runtime = runtime
         self._lock = runtime.rlock()
         """Re-entrant for signal handlers, like the pool's."""
@@ -352,27 +359,24 @@ class ClusterClient(ProcessBound):
             self._note_silent((host, port), why)
         return {address: why for address, why in sorted(found.items()) if why is not None}
 
-    def send(
-        self, broker: Broker, request: Request, versions: tuple[int, int] | None = None
-    ) -> Response:
+    def send(self, broker: Broker, request: Request, versions: Versions | None = None) -> Response:
         """The response of `broker`; one attempt. `versions` as for `ask_any`."""
         with self.connection(broker) as connection:
             return send_at_version(connection, request, versions)
 
-    def ask_any(self, request: Request, versions: tuple[int, int] | None = None) -> Response:
+    def ask_any(self, request: Request, versions: Versions | None = None) -> Response:
         """The response of any broker: all known ones are tried once, in random order, those that
         failed last time behind the others.
 
         versions   the lowest and highest version that the caller can use, for a client that
-                   `negotiates`: the highest that the broker serves is sent. UnsupportedVersion
+                   `negotiates`: the highest that the broker serves is sent. Or a function that
+                   chooses by those that it serves. UnsupportedVersion
 
         NoBrokersAvailable has the error of each of them; AuthenticationFailed, if one refused it.
         """
         return next(self._responses(request, versions))
 
-    def _responses(
-        self, request: Request, versions: tuple[int, int] | None = None
-    ) -> Iterator[Response]:
+    def _responses(self, request: Request, versions: Versions | None = None) -> Iterator[Response]:
         """The responses of known brokers, as for `ask_any`; NoBrokersAvailable if none responds."""
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
@@ -566,7 +570,7 @@ class ClusterClient(ProcessBound):
         # has sent it both. So does a cluster that never had a topic, whose controller sends
         # nothing: an empty response is accepted unless topics are known.
         """
-        for response in self._responses(MetadataRequest(None)):
+        for response in self._responses(MetadataRequest(None), self._metadata_version):
             assert isinstance(response, MetadataResponse)
             if response.brokers:
                 return response
@@ -583,11 +587,13 @@ class ClusterClient(ProcessBound):
 
 
 def send_at_version(
-    connection: Connection, request: Request, versions: tuple[int, int] | None
+    connection: Connection, request: Request, versions: Versions | None
 ) -> Response:
-    """The response to a request in the highest of these versions that the broker serves; None: in
-    its own."""
-    if versions is not None:
+    """The response to a request in the highest of these versions that the broker serves, or in the
+    one that they choose; None: in its own."""
+    if callable(versions):
+        request.version = versions(connection.versions)
+    elif versions is not None:
         request.version = connection.versions.highest(type(request), *versions)
     return connection.send(request)
 

@@ -19,8 +19,8 @@ from kafka08.errors import (
     error_for,
 )
 from kafka08.listing import counted
-from kafka08.protocol.metadata import MetadataResponse, TopicMetadata
-from kafka08.structs import NO_LEADER, Broker, TopicPartition
+from kafka08.protocol.metadata import MetadataResponse, PartitionMetadata, TopicMetadata
+from kafka08.structs import NO_LEADER, NO_LEADER_EPOCH, Broker, TopicPartition
 
 TOPIC_EXPIRY_S: Final = 300.0
 """A topic that got no record for so long is forgotten by producers: to name it in a metadata
@@ -35,12 +35,14 @@ class PartitionInfo:
     leader     broker id, or NO_LEADER
     replicas   of live brokers only, up to 4 of them in assignment order
     isr        of live brokers only
+    epoch      of the leader; NO_LEADER_EPOCH unless the client asks for epochs
     """
 
     partition: int
     leader: int
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
+    epoch: int = NO_LEADER_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +98,41 @@ class ClusterMetadata:
 
     def leader(self, tp: TopicPartition) -> Broker:
         """The broker that leads `tp`. Raises UnknownTopicOrPartition, LeaderNotAvailable."""
-        partitions = self.partitions(tp.topic)
-        place = bisect_left(partitions, tp.partition, key=attrgetter("partition"))
-        if place == len(partitions) or partitions[place].partition != tp.partition:
-            raise UnknownTopicOrPartition(
-                f"{tp}: the topic has {counted(len(partitions), 'partition')}"
-            )
-        info = partitions[place]
+        info = self._partition(tp)
         if info.leader == NO_LEADER:
             raise LeaderNotAvailable(f"{tp} has no leader")
         if info.leader not in self.brokers:
             raise LeaderNotAvailable(f"{tp}: its leader, broker {info.leader}, is not alive")
         return self.brokers[info.leader]
 
+    def leader_epoch(self, tp: TopicPartition) -> int:
+        """The epoch of the leader of `tp`. Raises UnknownTopicOrPartition."""
+        return self._partition(tp).epoch
+
+    def _partition(self, tp: TopicPartition) -> PartitionInfo:
+        partitions = self.partitions(tp.topic)
+        place = bisect_left(partitions, tp.partition, key=attrgetter("partition"))
+        if place == len(partitions) or partitions[place].partition != tp.partition:
+            raise UnknownTopicOrPartition(
+                f"{tp}: the topic has {counted(len(partitions), 'partition')}"
+            )
+        return partitions[place]
+
 
 def _topic_info(topic: TopicMetadata, known: TopicInfo | None) -> TopicInfo:
     error = error_for(topic.error_code)
     if error is None:
-        partitions = (
-            PartitionInfo(p.partition, p.leader, tuple(p.replicas), tuple(p.isr))
-            for p in topic.partitions
-        )
+        partitions = map(_partition_info, topic.partitions)
         return TopicInfo(topic.topic, None, tuple(sorted(partitions, key=lambda p: p.partition)))
     if error in {UnknownTopicOrPartition, InvalidTopic} or known is None:
         return TopicInfo(topic.topic, error)
     return known
+
+
+def _partition_info(found: PartitionMetadata) -> PartitionInfo:
+    replicas, isr = found.replicas, found.isr
+    if found.offline:  # which version 0 leaves out
+        replicas, isr = ([r for r in some if r not in found.offline] for some in (replicas, isr))
+    return PartitionInfo(
+        found.partition, found.leader, tuple(replicas), tuple(isr), found.leader_epoch
+    )

@@ -12,6 +12,7 @@ from kafka08.config import INT_MAX
 from kafka08.errors import ConsumerCoordinatorNotAvailable, check
 from kafka08.protocol.consumer_metadata import ConsumerMetadataResponse
 from kafka08.protocol.fetch import (
+    NO_LOG_START_OFFSET,
     RACK_VERSION,
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -22,6 +23,8 @@ from kafka08.protocol.fetch import (
     FetchTopic,
 )
 from kafka08.protocol.grouping import by_partition, by_topic
+from kafka08.protocol.metadata import EPOCH_VERSION as METADATA_EPOCH_VERSION
+from kafka08.protocol.metadata import EXACT_EPOCH_VERSION, MetadataRequest
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitPartitionResponse,
@@ -76,8 +79,15 @@ def coordinator_of(group: str, response: Response) -> Broker:
     return Broker(response.coordinator_id, response.host, response.port)
 
 
+def metadata_version(versions: VersionRanges) -> int:
+    """The version of Metadata for a client that needs leader epochs: the first that has them, if
+    the broker knows them exactly."""
+    is_exact = versions.serves_beyond(MetadataRequest, EXACT_EPOCH_VERSION - 1)
+    return METADATA_EPOCH_VERSION if is_exact else 0
+
+
 def fetch_request(
-    positions: Mapping[TopicPartition, tuple[int, int]],
+    positions: Mapping[TopicPartition, tuple[int, int] | tuple[int, int, int]],
     *,
     max_wait_ms: int,
     min_bytes: int,
@@ -87,14 +97,21 @@ def fetch_request(
     rack: str = "",
     version: int = 0,
 ) -> FetchRequest:
-    """A Fetch of `{partition: (offset, max_bytes)}`; `max_bytes` limits the whole response from
-    version 3 on, `isolation` counts from 4 on, `rack` from 11 on."""
+    """A Fetch of `{partition: (offset, max_bytes)}`, or with the leader's epoch, which counts from
+    version 9 on; `max_bytes` limits the whole response from 3 on, `isolation` counts from 4 on,
+    `rack` from 11 on."""
     return FetchRequest(
         replica_id,
         max_wait_ms,
         min_bytes,
         [
-            FetchTopic(topic, [FetchPartition(p, offset, size) for p, (offset, size) in items])
+            FetchTopic(
+                topic,
+                [
+                    FetchPartition(p, offset, size, NO_LOG_START_OFFSET, *epoch)
+                    for p, (offset, size, *epoch) in items
+                ],
+            )
             for topic, items in by_topic(positions).items()
         ],
         max_bytes,
@@ -193,7 +210,10 @@ def commit_request(
         [
             OffsetCommitTopic(
                 topic,
-                [OffsetCommitPartition(p, o.offset, o.metadata, o.timestamp_ms) for p, o in items],
+                [
+                    OffsetCommitPartition(p, o.offset, o.metadata, o.timestamp_ms, o.leader_epoch)
+                    for p, o in items
+                ],
             )
             for topic, items in by_topic(offsets).items()
         ],

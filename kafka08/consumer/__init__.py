@@ -16,6 +16,7 @@ from kafka08.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from kafka08.consumer.fetching.batch import MessageBatch
     from kafka08.consumer.fetching.fetched import FetchedSet
+    from kafka08.consumer.fetching.truncation import LogTruncated
     from kafka08.consumer.group.assignors import (
         MemberAssignment,
         MemberSubscription,
@@ -39,6 +40,7 @@ else:
             "zookeeper.config": ("ConsumerConfig",),
             "zookeeper.connector": ("ConsumerConnector",),
             "fetching.fetched": ("FetchedSet",),
+            "fetching.truncation": ("LogTruncated",),
             "zookeeper.kafka_stream": ("KafkaStream",),
             "group.assignors": (
                 "MemberAssignment",
@@ -68,6 +70,7 @@ __all__ = [
     "KafkaConsumer",
     "KafkaConsumerConfig",
     "KafkaStream",
+    "LogTruncated",
     "MemberAssignment",
     "MemberSubscription",
     "MessageAndMetadata",

@@ -30,6 +30,7 @@ from kafka08.protocol.types import (
     WireForm,
     ZeroOrOne,
 )
+from kafka08.structs import NO_LEADER_EPOCH
 
 INT32_MAX: Final = (1 << 31) - 1
 READ_UNCOMMITTED: Final = 0
@@ -57,7 +58,6 @@ flexible: every broker from 2.3 to 4.4 serves it."""
 NO_SESSION: Final = 0
 NO_SESSION_EPOCH: Final = -1
 """Of a request that begins no session: each names all of its partitions."""
-NO_LEADER_EPOCH: Final = -1
 NO_REPLICA: Final = -1
 LIMITED_VERSION: Final = 3
 """From this version on the whole response has a size limit, and the order of the request."""

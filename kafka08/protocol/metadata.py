@@ -7,7 +7,8 @@ without brokers. Error codes: 3, 5, 9, 17, -1. Source: kafka.api.TopicMetadataRe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -22,7 +23,13 @@ from kafka08.protocol.types import (
     String,
     WireForm,
 )
-from kafka08.structs import NO_CONTROLLER
+from kafka08.structs import NO_CONTROLLER, NO_LEADER_EPOCH
+
+EPOCH_VERSION: Final = 7
+"""From this version on a response has the epochs of leaders."""
+EXACT_EPOCH_VERSION: Final = 9
+"""The first version of 2.4: earlier brokers name outdated epochs while partitions are moved.
+Source: org.apache.kafka.clients.Metadata 3.9.1."""
 
 
 @dataclass(slots=True)
@@ -43,6 +50,10 @@ class PartitionMetadata:
     leader: Int32
     replicas: list[Int32]
     isr: list[Int32]
+    offline: list[Int32] = field(default_factory=list)
+    """Version 5: the replicas that are not alive."""
+    leader_epoch: Int32 = NO_LEADER_EPOCH
+    """Version 7."""
 
 
 @dataclass(slots=True)
@@ -134,6 +145,33 @@ class MetadataRequestV4(WireForm, of=MetadataRequest):
     allow_auto_topic_creation: Boolean
 
 
+class PartitionMetadataV7(WireForm, of=PartitionMetadata):
+    error_code: Int16
+    partition: Int32
+    leader: Int32
+    leader_epoch: Int32
+    replicas: list[Int32]
+    isr: list[Int32]
+    offline: list[Int32]
+
+
+class TopicMetadataV7(WireForm, of=TopicMetadata):
+    error_code: Int16
+    topic: String
+    is_internal: Boolean
+    partitions: list[PartitionMetadataV7]
+
+
+class MetadataResponseV7(WireForm, of=MetadataResponse):
+    """1.0: adds the replicas that are offline. 2.1: adds leader epochs."""
+
+    throttle_ms: Int32
+    brokers: list[BrokerEndpointV1]
+    cluster_id: NullableString
+    controller_id: Int32
+    topics: list[TopicMetadataV7]
+
+
 API = Api(
     3,
     "Metadata",
@@ -145,5 +183,6 @@ API = Api(
         ApiVersion(2, MetadataRequest, MetadataResponseV2, since=Level.V0_10_2),
         ApiVersion(3, MetadataRequest, MetadataResponseV3, since=Level.V0_11_0),
         ApiVersion(4, MetadataRequestV4, MetadataResponseV3, since=Level.V0_11_0),
+        ApiVersion(EPOCH_VERSION, MetadataRequestV4, MetadataResponseV7, since=None),
     ),
 )

@@ -22,6 +22,7 @@ from kafka08.protocol.types import (
     String,
     WireForm,
 )
+from kafka08.structs import NO_LEADER_EPOCH
 
 NO_GENERATION = -1
 NO_MEMBER = ""
@@ -35,8 +36,8 @@ class OffsetCommitPartition:
     metadata: NullableString
     timestamp_ms: Int64 = -1
     """Commit time; -1: the broker's present time."""
-    leader_epoch: Int32 = -1
-    """That of the last message before the offset; -1: not known."""
+    leader_epoch: Int32 = NO_LEADER_EPOCH
+    """Version 6: that of the last message before the offset; -1: not known."""
 
 
 @dataclass(slots=True)

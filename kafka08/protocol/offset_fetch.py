@@ -7,6 +7,7 @@ Error codes: 3, 14 (loading), 16. Source: kafka.api.OffsetFetchRequest 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -21,6 +22,10 @@ from kafka08.protocol.types import (
     String,
     WireForm,
 )
+from kafka08.structs import NO_LEADER_EPOCH
+
+EPOCH_VERSION: Final = 5
+"""From this version on a response has leader epochs."""
 
 
 @dataclass(slots=True)
@@ -35,6 +40,8 @@ class OffsetFetchPartitionResponse:
     offset: Int64
     metadata: NullableString
     error_code: Int16
+    leader_epoch: Int32 = NO_LEADER_EPOCH
+    """Version 5: of the last message before the offset."""
 
 
 @dataclass(slots=True)
@@ -83,6 +90,27 @@ class OffsetFetchResponseV3(WireForm, of=OffsetFetchResponse):
     error_code: Int16
 
 
+class OffsetFetchPartitionResponseV5(WireForm, of=OffsetFetchPartitionResponse):
+    partition: Int32
+    offset: Int64
+    leader_epoch: Int32
+    metadata: NullableString
+    error_code: Int16
+
+
+class OffsetFetchTopicResponseV5(WireForm, of=OffsetFetchTopicResponse):
+    topic: Name
+    partitions: list[OffsetFetchPartitionResponseV5]
+
+
+class OffsetFetchResponseV5(WireForm, of=OffsetFetchResponse):
+    """2.1: adds leader epochs."""
+
+    throttle_ms: Int32
+    topics: list[OffsetFetchTopicResponseV5]
+    error_code: Int16
+
+
 API = Api(
     9,
     "OffsetFetch",
@@ -94,5 +122,6 @@ API = Api(
         ApiVersion(1, OffsetFetchRequestV0, OffsetFetchResponse),
         ApiVersion(2, OffsetFetchRequest, OffsetFetchResponseV2, since=Level.V0_10_2),
         ApiVersion(3, OffsetFetchRequest, OffsetFetchResponseV3, since=Level.V0_11_0),
+        ApiVersion(EPOCH_VERSION, OffsetFetchRequest, OffsetFetchResponseV5, since=None),
     ),
 )

@@ -34,6 +34,7 @@ from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import LATEST_OFFSET, NO_LEADER, Broker, TopicPartition
 from kafka08.waiting import give_up_at
+from tests.client.epoch_cluster import EpochCluster
 from tests.client.fake_cluster import PORT, FakeCluster
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -430,3 +431,23 @@ def test_tries_of_one_mean_no_second_attempt(cluster: FakeCluster) -> None:
     cluster.refuse(T0, NotLeaderForPartition.code)
     with pytest.raises(NotLeaderForPartition):
         client.ask_leaders({T0: LATEST_OFFSET}, log_ends)
+
+
+@pytest.mark.parametrize(("last", "version", "epoch"), [(12, 7, 4), (8, 0, -1)])
+def test_leader_epochs_of_brokers_that_know_them_exactly(
+    last: int, version: int, epoch: int
+) -> None:
+    """From 2.4 on. Earlier ones name outdated epochs, and are asked for none."""
+    cluster = EpochCluster()
+    tp = TopicPartition("t", 0)
+    cluster.epochs[tp] = 4
+    cluster.ranges[3] = (0, last)
+    with closing(
+        ClusterClient(
+            cluster.bootstrap, runtime=cluster.runtime, negotiates=True, knows_epochs=True
+        )
+    ) as client:
+        metadata = client.refresh()
+        assert metadata.leader_epoch(tp) == epoch
+        assert metadata.leader(tp).id == 1
+    assert [r.version for r in cluster.network.requests(MetadataRequest)] == [version]

@@ -82,3 +82,10 @@ def test_only_a_response_for_all_topics_forgets_any() -> None:
     known = ClusterMetadata().updated(response(topic("t", {0: 1}), topic("u", {0: 1})))
     assert known.updated(response(topic("u", {0: 2}))).topics.keys() == {"t", "u"}
     assert known.updated(response(topic("u", {0: 2})), all_topics=True).topics.keys() == {"u"}
+
+
+def test_replicas_that_are_offline_are_left_out() -> None:
+    """As in version 0, which does not list them."""
+    found = PartitionMetadata(0, 0, 1, [3, 1, 2], [1, 3], offline=[3], leader_epoch=6)
+    (info,) = ClusterMetadata().updated(response(TopicMetadata(0, "t", [found]))).partitions("t")
+    assert info == PartitionInfo(0, 1, (1, 2), (1,), 6)

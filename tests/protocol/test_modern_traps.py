@@ -12,12 +12,17 @@ from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.consumer.group.membership import Membership, Sync, Timeouts
 from kafka08.errors import InvalidTimestamp
+from kafka08.levels import Level
 from kafka08.protocol import codec
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from kafka08.protocol.message_set import fetched_unpacker
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka08.protocol.produce import ProduceRequest, ProduceResponse
 from kafka08.protocol.types import Request
+from tests.client.epoch_cluster import ClientVersions
 
 DATA = Path(__file__).parent.parent / "data" / "modern-4.4.0.json"
 CAPTURED: Final = {one["name"]: one for one in json.loads(DATA.read_text(encoding="utf-8"))}
@@ -101,3 +106,36 @@ def test_a_classic_member_in_a_group_of_the_new_protocol() -> None:
     action = member.due(1.0)
     assert isinstance(action, Sync)
     assert (action.request.generation, action.request.assignments) == (3, [])
+
+
+def epochs(answer: Any) -> list[tuple[int, int]]:
+    """The offset, if it has one, and the leader epoch of each partition."""
+    return [
+        (getattr(one, "offset", getattr(one, "end_offset", -1)), one.leader_epoch)
+        for topic in answer.topics
+        for one in topic.partitions
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "request_class", "expected"),
+    [
+        ("metadata-v7-known-unknown-invalid-4.4.0", MetadataRequest, [(-1, 0), (-1, 0)]),
+        ("offsetfetch-v5-some-4.4.0", OffsetFetchRequest, [(-5, 0), (5, -1), (-1, -1), (-1, -1)]),
+        ("truncation-leaderepoch-v3-b2", OffsetForLeaderEpochRequest, [(3, 0)]),
+        ("leaderepoch-v3-epoch5-4.4.0", OffsetForLeaderEpochRequest, [(-1, -1)]),
+    ],
+)
+def test_leader_epochs(
+    name: str, request_class: type[Request], expected: list[tuple[int, int]]
+) -> None:
+    """Requests and answers with leader epochs are read and written as they were captured."""
+    one = CAPTURED[name]
+    sent, payload = bytes.fromhex(one["request_hex"]), bytes.fromhex(one["response_hex"])
+    header, asked = codec.decode_request(sent[4:], ClientVersions(Level.V0_11_0))
+    assert isinstance(asked, request_class)
+    assert codec.encode_request(asked, header.correlation_id, header.client_id) == sent
+    found = answer(name, request_class)
+    assert epochs(found) == expected
+    number = int.from_bytes(payload[4:8], "big")
+    assert codec.encode_response(found, number, one["api_version"]) == payload

@@ -14,6 +14,7 @@ response has one set of each partition.
     a message larger than the fetch    fetched again with its size, up to FETCH_BYTES_MAX
     a damaged or larger message        handed over; the stream raises it; fetching pauses
     any other error, a lost connection the partition goes back to the leader finder
+    another leader, or leader epoch    see kafka08.consumer.fetching.truncation
     a follower that the leader prefers the same, which then finds that one; after any error, also
                                        OffsetOutOfRange, or metadata.max.age.ms the leader again
 
@@ -47,6 +48,7 @@ from kafka08.consumer.fetching.owned_partition import (
     out_of_range_chunk,
     withheld_chunk,
 )
+from kafka08.consumer.fetching.truncation import check_positions, last_epoch
 from kafka08.errors import (
     ApiError,
     ClientError,
@@ -244,6 +246,7 @@ class PartitionFetcher:
                 self._version = self._highest_version()
                 # With no fetch in flight: its response would come first on this connection.
                 self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
+                self._check([p for p in partitions if p.unchecked and not p.held])
                 self._ask(self._choose())
             if self._connection.in_flight:
                 self._receive_response()
@@ -279,15 +282,15 @@ class PartitionFetcher:
         chosen = []
         has_room: dict[Sink, bool] = {}
         with self._condition:
-            for partition in self._partitions.values():
-                offset = partition.fetch_offset
-                if partition.revoked or partition.held or offset == NO_OFFSET:
+            for owned in self._partitions.values():
+                offset = owned.fetch_offset
+                if owned.revoked or owned.held or owned.unchecked or offset == NO_OFFSET:
                     continue
-                sink = partition.sink
+                sink = owned.sink
                 if sink not in has_room:
                     has_room[sink] = sink.has_room
                 if has_room[sink]:
-                    chosen.append((partition, offset))
+                    chosen.append((owned, offset))
             return self._in_turn(chosen)
 
     def _choose_ahead(self, chunks: Mapping[OwnedPartition, Chunk]) -> Positions:
@@ -299,12 +302,12 @@ class PartitionFetcher:
                 return {}
             positions = []
             sinks = set()
-            for partition in self._partitions.values():
-                offset = partition.fetch_offset
-                if partition.revoked or partition.held or offset == NO_OFFSET:
+            for owned in self._partitions.values():
+                offset = owned.fetch_offset
+                if owned.revoked or owned.held or owned.unchecked or offset == NO_OFFSET:
                     return {}  # a log's start must be found first, with no request in flight
-                sinks.add(partition.sink)
-                positions.append((partition, offset))
+                sinks.add(owned.sink)
+                positions.append((owned, offset))
             if not all(sink.has_room and sink.is_waited_for for sink in sinks):
                 return {}
             if chunks:
@@ -391,7 +394,7 @@ class PartitionFetcher:
                     frame.put(*asked)
             return frame
         request = fetch_request(
-            {tp: (offset, size) for tp, (_, offset, size) in wanted.items()},
+            {tp: (offset, size, p.leader_epoch) for tp, (p, offset, size) in wanted.items()},
             max_wait_ms=wait_ms,
             min_bytes=self._config.fetch_min_bytes,
             max_bytes=self._bytes_max_of_all,
@@ -534,6 +537,7 @@ class PartitionFetcher:
             # The reader raises it after the intact messages before it.
             return Chunk(partition, data, offset, offset, hold=True)
         next_offset = summary.last_offset + 1
+        epoch = last_epoch(data, summary)
         if next_offset <= offset:
             behind = InvalidMessage(
                 f"{tp} at {self._connection}: requested offset {offset}, but the broker sent "
@@ -544,7 +548,7 @@ class PartitionFetcher:
         if result.aborted and self._config.isolation == READ_COMMITTED:
             data = committed(data, result.aborted)
         verified = not (summary.codec and summary.magics & MESSAGE_MAGICS)
-        return Chunk(partition, data, offset, next_offset, verified=verified)
+        return Chunk(partition, data, offset, next_offset, epoch, verified)
 
     def _reset(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions that have passed their log's end, or whose position was deleted. A former
@@ -567,6 +571,14 @@ class PartitionFetcher:
         former = NotLeaderForPartition(f"{self._connection} is a former leader")
         self._lose(dict.fromkeys(lost, former))
         self._find_starts([p for p in partitions if p.topic_partition in led])
+
+    def _check(self, partitions: Collection[OwnedPartition]) -> None:
+        """Have positions confirmed that another leader had."""
+        if partitions:
+            reset = self._config.auto_offset_reset
+            checked = check_positions(self._connection, partitions, reset)
+            self._lose(checked.lost)
+            self._find_starts(checked.astray)
 
     def _find_starts(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions without a valid position to the log's start or end."""
@@ -620,6 +632,7 @@ class PartitionFetcher:
             found = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
             for partition in found:
                 del self._partitions[partition.topic_partition]
+            self._frame = None  # one that comes back may have another leader epoch
         return found
 
     def _to_return(self) -> list[OwnedPartition]:

@@ -8,24 +8,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
+from math import inf
 from typing import Final
 
+from kafka08.client.metadata import ClusterMetadata
 from kafka08.consumer.fetching.brokers import FetchedBrokers
 from kafka08.consumer.fetching.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetching.fetch_settings import FetchOptions
 from kafka08.consumer.fetching.fetcher import PartitionFetcher
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
-from kafka08.errors import ApiError, KafkaError, NoBrokersAvailable
+from kafka08.errors import ApiError, KafkaError, LeaderNotAvailable, NoBrokersAvailable
 from kafka08.hashing import fetcher_of
 from kafka08.network.connection import Connection
-from kafka08.protocol.fetch import NO_REPLICA
 from kafka08.runtime import ClientRuntime, Task
-from kafka08.structs import Broker
+from kafka08.structs import NO_LEADER_EPOCH, Broker
 
 logger = logging.getLogger(__name__)
 
 FetcherKey = tuple[Broker, int]
 IDLE_CHECK_S: Final = 1.0
+STALE_S: Final = 30.0
+"""How long metadata that name an earlier leader than one that is known are not used."""
 
 
 class FetcherManager:
@@ -77,7 +80,7 @@ class FetcherManager:
         found: dict[OwnedPartition, Broker] = {}
         for partition in partitions:
             try:
-                found[partition] = metadata.leader(partition.topic_partition)
+                found[partition] = self._broker(metadata, partition)
             except ApiError as error:
                 logger.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
         try:
@@ -160,17 +163,29 @@ class FetcherManager:
             raise
         found = {}
         for partition in wanted:
-            if partition.replica != NO_REPLICA:
-                if partition.replica in metadata.brokers:
-                    found[partition] = metadata.brokers[partition.replica]
-                    continue
-                partition.fetch_from_leader()  # that follower is not alive
             try:
-                found[partition] = metadata.leader(partition.topic_partition)
+                found[partition] = self._broker(metadata, partition)
             except ApiError as error:
                 partition.outage.failed(error, self._runtime.monotonic())
                 logger.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
         return found
+
+    def _broker(self, metadata: ClusterMetadata, partition: OwnedPartition) -> Broker:
+        """The broker to fetch from. UnknownTopicOrPartition, LeaderNotAvailable: not known yet."""
+        tp = partition.topic_partition
+        epoch, now = metadata.leader_epoch(tp), self._runtime.monotonic()
+        newest = max(partition.leader_epoch, partition.fetch_epoch)
+        is_stale = NO_LEADER_EPOCH < epoch < newest
+        partition.stale_since = min(partition.stale_since, now) if is_stale else inf
+        # After a while the topic is another one of that name, whose epochs began again.
+        if is_stale and now - partition.stale_since < STALE_S:
+            raise LeaderNotAvailable(f"{tp}: leader epoch {epoch} in metadata, {newest} was seen")
+        partition.led_in(epoch)
+        follower = metadata.brokers.get(partition.replica)
+        if follower is not None and not partition.unchecked:  # a leader has to confirm its position
+            return follower
+        partition.fetch_from_leader()
+        return metadata.leader(tp)
 
     def _log_failure(self, wanted: Collection[OwnedPartition], error: KafkaError) -> None:
         now = self._runtime.monotonic()

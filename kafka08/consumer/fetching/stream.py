@@ -22,7 +22,7 @@ from kafka08.kernel import Columns
 from kafka08.lifecycle import ProcessBound
 from kafka08.protocol.message_set import fetched_unpacker
 from kafka08.runtime import ClientRuntime
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_LEADER_EPOCH, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -202,7 +202,10 @@ class FetchedStream(ProcessBound):
                 chunk.from_offset - 1,
                 chunk.from_offset,
             )
-            partition.consumed_offset = chunk.from_offset
+        # Below it, too: auto.offset.reset may have chosen a position before messages that were
+        # fetched already.
+        partition.consumed_offset = chunk.from_offset
+        partition.consumed_epoch = chunk.epoch
         messages = self._messages_of(chunk, chunk.from_offset)
         self._iterator.damage = None
         self._messages = self._iterator.messages = messages
@@ -299,18 +302,31 @@ class FetchedStream(ProcessBound):
             if self._closed or partition.revoked or partition.fetch_offset != chunk.from_offset:
                 return False
             partition.fetch_offset = chunk.next_offset
+            partition.fetch_epoch = chunk.epoch
             partition.held = chunk.hold
             self._chunks.append(chunk)
             self._condition.notify_all()
         return True
 
-    def reset(self, partition: OwnedPartition, from_offset: int, to_offset: int) -> bool:
+    def reset(
+        self,
+        partition: OwnedPartition,
+        from_offset: int,
+        to_offset: int,
+        epoch: int = NO_LEADER_EPOCH,
+    ) -> bool:
         """Move the fetch position of a partition whose `from_offset` does not exist."""
         with self._condition:
             if partition.revoked or partition.fetch_offset != from_offset:
                 return False
-            partition.start_at(to_offset)
+            partition.start_at(to_offset, epoch)
         return True
+
+    def confirm(self, partition: OwnedPartition, offset: int) -> None:
+        """The leader has what was fetched up to `offset`."""
+        with self._condition:
+            if partition.fetch_offset == offset:
+                partition.confirm()
 
     def positions(self, partitions: Iterable[OwnedPartition]) -> dict[OwnedPartition, int]:
         """The first unfinished offset of each of these partitions of this stream, all at one

@@ -27,11 +27,13 @@ from kafka08.errors import (
     FencedInstanceId,
     KafkaError,
     RebalanceInProgress,
+    check,
     error_of,
 )
 from kafka08.network.connection import Connection
-from kafka08.protocol.offset_commit import INSTANCE_VERSION
-from kafka08.protocol.offset_fetch import OffsetFetchResponse
+from kafka08.protocol.offset_commit import INSTANCE_VERSION, OffsetCommitRequest
+from kafka08.protocol.offset_fetch import EPOCH_VERSION, OffsetFetchRequest, OffsetFetchResponse
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 
@@ -180,7 +182,6 @@ class Committer:
             offsets |= commit.offsets
         generation = commits[0].generation
         request = commit_request(self._group, offsets, "kafka")
-        request.version = COMMIT_VERSION if generation.instance_id is None else INSTANCE_VERSION
         request.instance_id = generation.instance_id
         request.generation = generation.id
         request.member = generation.member_id
@@ -188,6 +189,7 @@ class Committer:
 
         def ask(connection: Connection) -> None:
             nonlocal responded
+            request.version = member_commit_version(connection.versions, generation)
             response = connection.send(request, timeout_ms=self._timeout_ms)
             codes = error_codes(response, "kafka")
             responded = True
@@ -232,6 +234,12 @@ class Committer:
         )
 
 
+def member_commit_version(versions: VersionRanges, generation: Generation) -> int:
+    """The version of a member's commit: the later one has leader epochs and static members."""
+    has_epochs = versions.serves_beyond(OffsetCommitRequest, INSTANCE_VERSION - 1)
+    return INSTANCE_VERSION if has_epochs or generation.instance_id is not None else COMMIT_VERSION
+
+
 def _caused_by(cause: KafkaError, error: KafkaError) -> KafkaError:
     error.__cause__ = cause
     return error
@@ -259,8 +267,12 @@ def fetch_committed(
     `policy` and what follows it see ClusterClient.ask_coordinator."""
 
     def ask(connection: Connection) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        response = connection.send(committed_request(group, partitions, "kafka"))
+        request = committed_request(group, partitions, "kafka")
+        if connection.versions.serves_beyond(OffsetFetchRequest, EPOCH_VERSION - 1):
+            request.version = EPOCH_VERSION
+        response = connection.send(request)
         assert isinstance(response, OffsetFetchResponse)
+        check(response.error_code, f"committed offsets of group {group}")
         found = committed_results(response)
         results: dict[TopicPartition, OffsetAndMetadata | None] = {}
         for tp in partitions:
@@ -272,7 +284,9 @@ def fetch_committed(
             if committed is None or committed.offset == NO_OFFSET:
                 results[tp] = None
             else:
-                results[tp] = OffsetAndMetadata(committed.offset, committed.metadata)
+                results[tp] = OffsetAndMetadata(
+                    committed.offset, committed.metadata, leader_epoch=committed.leader_epoch
+                )
         return results
 
     return cluster.ask_coordinator(

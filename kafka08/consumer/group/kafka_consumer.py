@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 
 from kafka08.client.metadata import PartitionInfo
 from kafka08.consumer.fetching.batch import Batches, BatchLimits, MessageBatch
+from kafka08.consumer.fetching.owned_partition import Position
 from kafka08.consumer.group.assignors import Assignor
 from kafka08.consumer.group.broker_queries import BrokerQueries, OffsetAndTimestamp
 from kafka08.consumer.group.committer import CommitCallback, Offsets
@@ -296,11 +297,16 @@ class KafkaConsumer(Closeable):
         with self._use(partition):
             return self._poller.find(partition, self._runtime.monotonic() + timeout)
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Continue at `offset`. ValueError if it is negative or `partition` is not assigned."""
-        wanted = index(offset)
-        if wanted < 0:
-            raise ValueError(f"cannot seek to {offset}: the lowest offset is 0")
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Continue at `offset`; if it has a leader epoch, as one from `committed`, messages before
+        it that were lost since are noticed. ValueError if it is negative or `partition` is not
+        assigned."""
+        if isinstance(offset, OffsetAndMetadata):
+            wanted = Position(offset.offset, offset.leader_epoch)
+        else:
+            wanted = Position(index(offset))
+        if wanted.offset < 0:
+            raise ValueError(f"cannot seek to {wanted.offset}: the lowest offset is 0")
         with self._use(partition):
             self._partitions.seek({partition: wanted})
 

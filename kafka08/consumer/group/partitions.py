@@ -8,12 +8,14 @@ one. Only the user's thread uses this class.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 
 from kafka08.consumer.fetching.fetcher_manager import FetcherManager
-from kafka08.consumer.fetching.owned_partition import OwnedPartition
+from kafka08.consumer.fetching.owned_partition import OwnedPartition, Position
+from kafka08.consumer.group.committer import Offsets
 from kafka08.consumer.group.polled_stream import PolledStream
-from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.structs import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 
 
 class Start(Enum):
@@ -27,7 +29,7 @@ class Start(Enum):
 class TopicPartitionState:
     """One partition.
 
-    position   while it is not read; NO_OFFSET until it is known
+    position   while it is not read; at NO_OFFSET until it is known
     owned      while it is read
     """
 
@@ -35,7 +37,7 @@ class TopicPartitionState:
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self.topic_partition = topic_partition
-        self.position = NO_OFFSET
+        self.position = Position(NO_OFFSET)
         self.is_paused = False
         self.owned: OwnedPartition | None = None
 
@@ -96,8 +98,8 @@ class Partitions:
             self._states[tp].is_paused = False
         self._begin(self._states[tp] for tp in partitions)
 
-    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Continue at these offsets."""
+    def seek(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """Continue there."""
         states = [self._states[tp] for tp in positions]
         self._stop(states)
         self._stream.forget_unfinished(positions)
@@ -110,7 +112,10 @@ class Partitions:
         """Go back to these offsets, in partitions that are still assigned."""
         back = {tp: offset for tp, offset in offsets.items() if tp in self._states}
         if back:
-            self.seek(back)
+            self._stop([self._states[tp] for tp in back])
+            self.seek(
+                {tp: self._states[tp].position._replace(offset=at) for tp, at in back.items()}
+            )
 
     def reset(self, partitions: Collection[TopicPartition], start: Start) -> None:
         """Find new positions when they are needed."""
@@ -124,19 +129,17 @@ class Partitions:
         return dict(self._missing)
 
     def found(
-        self, positions: Mapping[TopicPartition, int], asked: Mapping[TopicPartition, Start]
+        self, positions: Mapping[TopicPartition, Position], asked: Mapping[TopicPartition, Start]
     ) -> None:
         """Take the positions that were found for `asked`; one that was set meanwhile stays."""
-        self.seek(
-            {tp: offset for tp, offset in positions.items() if self._missing.get(tp) is asked[tp]}
-        )
+        self.seek({tp: at for tp, at in positions.items() if self._missing.get(tp) is asked[tp]})
 
     def position(self, tp: TopicPartition) -> int | None:
         """The offset of the next message; None if it is not known yet."""
         state = self._states[tp]
         if state.owned is not None:
             return self._stream.position_of(state.owned)
-        return None if tp in self._missing else state.position
+        return None if tp in self._missing else state.position.offset
 
     def positions(self) -> dict[TopicPartition, int]:
         """The known positions, behind the messages that were returned to the user."""
@@ -148,6 +151,24 @@ class Partitions:
         for tp, offset in self._stream.unfinished_from.items():
             if tp in found:
                 found[tp] = min(found[tp], offset)
+        return found
+
+    def with_epochs(self, offsets: Offsets) -> Offsets:
+        """These offsets for a commit. Those up to their partition's position get its epoch."""
+        known = {}
+        for tp in offsets:
+            if (state := self._states.get(tp)) is not None:
+                owned = state.owned
+                epoch = state.position.epoch if owned is None else owned.consumed_epoch
+                if epoch != NO_LEADER_EPOCH:
+                    known[tp] = state, epoch
+        read = self._stream.positions([s.owned for s, _ in known.values() if s.owned is not None])
+        found = dict(offsets)
+        for tp, (state, epoch) in known.items():
+            one = offsets[tp]
+            reached = state.position.offset if state.owned is None else read[state.owned]
+            if one.leader_epoch == NO_LEADER_EPOCH and one.offset <= reached:
+                found[tp] = replace(one, leader_epoch=epoch)
         return found
 
     @property
@@ -168,19 +189,21 @@ class Partitions:
             if state.owned is not None:
                 found[tp] = read[state.owned]
             elif tp not in self._missing:
-                found[tp] = state.position
+                found[tp] = state.position.offset
         return found
 
     def _stop(self, states: Collection[TopicPartitionState]) -> None:
         """Stop reading these, and keep their positions."""
-        owned = [state.owned for state in states if state.owned is not None]
-        if not owned:
+        stopped = [state.owned for state in states if state.owned is not None]
+        if not stopped:
             return
-        positions = self._stream.positions(owned)
-        self._stream.revoke(owned)
+        positions = self._stream.positions(stopped)
+        self._stream.revoke(stopped)
         for state in states:
-            if state.owned is not None:
-                state.position = positions[state.owned]
+            if (owned := state.owned) is not None:
+                state.position = Position(
+                    positions[owned], owned.consumed_epoch, owned.checked_epoch
+                )
                 state.owned = None
 
     def _begin(self, states: Iterable[TopicPartitionState]) -> None:
@@ -192,7 +215,9 @@ class Partitions:
                     state.topic_partition,
                     thread_id="",
                     sink=self._stream,
-                    offset=state.position,
+                    offset=state.position.offset,
+                    epoch=state.position.epoch,
+                    checked_epoch=state.position.checked_epoch,
                     fetch_bytes=self._fetch_bytes,
                 )
                 begun.append(state.owned)

@@ -124,13 +124,13 @@ class PendingCommits:
             self._due_at = self._runtime.monotonic() + self._interval_s
             self._committer.start()
 
-    def commit_if_due(self, positions: Callable[[], Mapping[TopicPartition, int]]) -> None:
-        """Commit the positions automatically if that is due."""
+    def commit_if_due(self, offsets: Callable[[], Offsets]) -> None:
+        """Commit these automatically if that is due."""
         if self._runtime.monotonic() < self._due_at or self._in_flight:
             return
         self.begin_interval()
         if self._is_accepted():
-            self.submit_automatic(offsets_of(positions()))
+            self.submit_automatic(offsets())
 
     def stop(self) -> None:
         """Send the submitted commits without retries, then end."""

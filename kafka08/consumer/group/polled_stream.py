@@ -79,7 +79,9 @@ class PolledStream(FetchedStream):
                 if not self._await_messages(-inf if taken else give_up_at, bool(taken)):
                     break
                 assert self._chunk is not None, "there are messages"
-                begun.setdefault(self._chunk.partition, self._position())
+                partition, position = self._chunk.partition, self._position()
+                # A set may begin before the one that was read: see FetchedStream.reset.
+                begun[partition] = min(begun.get(partition, position), position)
                 wanted = limit - len(taken)
                 before = len(taken)
                 try:

@@ -17,7 +17,7 @@ for the user's thread, that thread returns to `_maintain`, which in this order
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import Final, TypeAlias, TypeVar
 
@@ -113,6 +113,7 @@ class Poller:
             send_buffer=config.send_buffer_bytes,
             negotiates=True,
             security=self._security,
+            knows_epochs=True,
             runtime=runtime,
         )
         self.stream = PolledStream(
@@ -326,9 +327,12 @@ class Poller:
         """The offsets to commit, all positions if None; the messages before them are finished."""
         if offsets is None:
             self.stream.finish()
-            return offsets_of(self.partitions.positions())
+            return self._to_commit(self.partitions.positions())
         self.stream.finish_before({tp: one.offset for tp, one in offsets.items()})
-        return offsets
+        return self.partitions.with_epochs(offsets)
+
+    def _to_commit(self, positions: Mapping[TopicPartition, int]) -> Offsets:
+        return self.partitions.with_epochs(offsets_of(positions))
 
     # --------------------------------------------------------------------------------------- end
 
@@ -359,7 +363,7 @@ class Poller:
 
     def _commit_finally(self, give_up_at: float) -> None:
         if self._may_commit() and self._commits.is_automatic:
-            offsets = offsets_of(self.partitions.finished())
+            offsets = self._to_commit(self.partitions.finished())
             self._commits.submit(offsets, log_failure, give_up_at=give_up_at)
         self.stream.wait_until(lambda: not self._commits.are_in_flight, give_up_at)
         self._commits.run_callbacks()
@@ -384,7 +388,7 @@ class Poller:
             assignment = self._member.take_assignment()
             if assignment is not None:
                 self._take_up(assignment.partitions)  # 5
-        self._commits.commit_if_due(self.partitions.positions)  # 6
+        self._commits.commit_if_due(lambda: self._to_commit(self.partitions.positions()))  # 6
         self._find_positions()  # 7
 
     def _give_up(self) -> None:

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.log_offsets import offsets_or_errors
 from kafka08.client.retry import RetryPolicy
+from kafka08.consumer.fetching.owned_partition import Position
 from kafka08.consumer.group.committer import fetch_committed
 from kafka08.consumer.group.partitions import Start
 from kafka08.errors import KafkaError, NoOffsetForPartition
@@ -47,7 +48,7 @@ class Found:
 
     asked: Asked
     epoch: int
-    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    positions: dict[TopicPartition, Position] = field(default_factory=dict)
     without: list[TopicPartition] = field(default_factory=list)
     failures: dict[TopicPartition, KafkaError] = field(default_factory=dict)
 
@@ -168,7 +169,11 @@ class StartFinder:
 
     def _find_committed(self, asked: Asked, epoch: int) -> None:
         committed = fetch_committed(self._cluster, self._group, list(asked), POLICY, search_tries=1)
-        positions = {tp: one.offset for tp, one in committed.items() if one is not None}
+        positions = {
+            tp: Position(one.offset, one.leader_epoch)
+            for tp, one in committed.items()
+            if one is not None
+        }
         if positions:
             self._publish(Found(_only(positions, asked), epoch, positions))
         without = [tp for tp in asked if tp not in positions]
@@ -211,7 +216,7 @@ class StartFinder:
             elif not outcome:
                 found.failures[tp] = KafkaError(f"{tp}: its leader returned no log start offset")
             else:
-                found.positions[tp] = outcome[0]
+                found.positions[tp] = Position(outcome[0])
         self._publish(found)
 
     def _time(self, start: Start) -> int | None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from math import inf
 from typing import Any, Self
 
 import pytest
 
 from kafka08.consumer.fetching import fetcher_manager
 from kafka08.consumer.fetching.fetcher import PartitionFetcher
-from kafka08.consumer.fetching.fetcher_manager import FetcherManager
+from kafka08.consumer.fetching.fetcher_manager import STALE_S, FetcherManager
 from kafka08.consumer.fetching.owned_partition import OwnedPartition
 from kafka08.consumer.zookeeper.config import ConsumerConfig
 from kafka08.consumer.zookeeper.member_stream import MemberStream
-from kafka08.runtime.threads import THREADS
-from kafka08.structs import Broker, TopicPartition
+from kafka08.protocol.fetch import NO_REPLICA
+from kafka08.runtime.threads import THREADS, ThreadRuntime
+from kafka08.structs import NO_LEADER_EPOCH, Broker, TopicPartition
 from tests.consumer.streams import AllIsWell, partition_of
+from tests.mock_clock import MockClock
 from tests.waiting import until
 
 
@@ -34,6 +37,15 @@ class OneBroker:
 
     def leader(self, tp: TopicPartition) -> Broker:
         return Broker(1, "b1", 9092)
+
+    epoch = NO_LEADER_EPOCH
+
+    def leader_epoch(self, tp: TopicPartition) -> int:
+        return self.epoch
+
+    @property
+    def brokers(self) -> dict[int, Broker]:
+        return {2: Broker(2, "b2", 9092)}
 
     def led_by(self, _: int, asked: Collection[TopicPartition]) -> Collection[TopicPartition]:
         return asked
@@ -137,3 +149,50 @@ def test_a_thread_that_cannot_start_is_tried_again(
     finally:
         manager.stop()
         manager.join(60)
+
+
+class Search:
+    """What a search for leaders finds, at the time of `clock`."""
+
+    def __init__(self) -> None:
+        self.clock = MockClock()
+        self.brokers = OneBroker()
+        runtime = ThreadRuntime(clock=self.clock)
+        config = ConsumerConfig(group_id="g", zookeeper_connect="z1:2181")
+        brokers: Any = self.brokers
+        self._manager = FetcherManager("g_c", config, brokers, runtime, never)
+        stream = MemberStream(supervisor=AllIsWell(), runtime=THREADS)
+        self.partition = partition_of(stream)
+
+    def find(self, epoch: int) -> Broker | None:
+        """The broker to fetch the partition from, if its leader has this epoch in metadata."""
+        self.brokers.epoch = epoch
+        return self._manager._find_leaders([self.partition]).get(self.partition)
+
+
+def never(_: Broker) -> Any:
+    raise AssertionError("nothing is fetched")
+
+
+def test_metadata_of_an_earlier_leader_are_not_used_for_a_while() -> None:
+    """A broker may not know the last election. Epochs that stay lower are those of another topic of
+    that name, in which the position is checked."""
+    search = Search()
+    search.partition.fetch_epoch = 4
+    for seconds, is_found in [(0, False), (STALE_S - 1, False), (2, True), (1, True)]:
+        search.clock.advance(seconds)
+        assert (search.find(3) is not None) is is_found
+    assert search.partition.unchecked
+    assert search.find(5) is not None
+    search.partition.fetch_epoch = 6
+    assert search.find(5) is None, "the wait begins again"
+
+
+def test_only_a_leader_confirms_a_position() -> None:
+    """A follower that was named as the nearest is left when its leader's epoch changes."""
+    search = Search()
+    search.partition.fetch_epoch = 4
+    search.partition.fetch_from(2, inf)
+    assert search.find(4) == Broker(2, "b2", 9092)
+    assert search.find(5) == Broker(1, "b1", 9092)
+    assert search.partition.replica == NO_REPLICA

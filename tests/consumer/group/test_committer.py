@@ -8,8 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from kafka08.consumer.group.committer import Commit, Committer
+from kafka08.consumer.fetching.owned_partition import Position
+from kafka08.consumer.group.committer import ONCE, Commit, Committer, fetch_committed
 from kafka08.consumer.group.membership import Generation
+from kafka08.consumer.group.partitions import Start
+from kafka08.consumer.group.start_finder import StartFinder
 from kafka08.errors import (
     NO_ERROR,
     CommitFailed,
@@ -18,6 +21,7 @@ from kafka08.errors import (
     NotCoordinatorForConsumer,
     OffsetMetadataTooLarge,
 )
+from kafka08.protocol.api_versions import ApiVersionRange
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
@@ -25,6 +29,13 @@ from kafka08.protocol.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitTopicResponse,
 )
+from kafka08.protocol.offset_fetch import (
+    OffsetFetchPartitionResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchTopicResponse,
+)
+from kafka08.protocol.version_ranges import OF_0_9, VersionRanges
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from tests.waiting import until
@@ -38,11 +49,15 @@ class Coordinator:
 
     requests   partition → offset of each
     refusals   codes by partition, of the responses to come
+    versions   that it serves
+    sent       (version, leader epochs) of each request
     """
 
     def __init__(self) -> None:
         self.requests: list[dict[TopicPartition, int]] = []
         self.refusals: list[dict[TopicPartition, int]] = []
+        self.versions = OF_0_9
+        self.sent: list[tuple[int, list[int]]] = []
         self._responses = threading.Semaphore(0)
 
     def let_respond(self, count: int = 1) -> None:
@@ -52,7 +67,9 @@ class Coordinator:
         ask(self)
 
     def send(self, request: OffsetCommitRequest, **_: object) -> OffsetCommitResponse:
-        self.requests.append({tp: p.offset for tp, p in by_partition(request.topics).items()})
+        partitions = by_partition(request.topics)
+        self.requests.append({tp: p.offset for tp, p in partitions.items()})
+        self.sent.append((request.version, [p.leader_epoch for p in partitions.values()]))
         assert self._responses.acquire(timeout=60)
         codes = self.refusals.pop(0) if self.refusals else {}
         return OffsetCommitResponse(
@@ -163,3 +180,73 @@ def test_a_commit_that_may_be_retried_is_the_last_of_its_request(commits: Commit
     assert isinstance(errors[1], NotCoordinatorForConsumer)
     assert [None] * 3 == [errors[0], *errors[2:]]
     assert [{A: 0}, {A: 2, B: 1}, {A: 2}, {A: 3}] == commits.coordinator.requests
+
+
+LATER = VersionRanges([ApiVersionRange(8, 2, 9), ApiVersionRange(9, 1, 9)])
+
+
+@pytest.mark.parametrize(("versions", "version"), [(OF_0_9, 2), (LATER, 7)])
+def test_leader_epochs_are_committed_where_brokers_store_them(
+    versions: VersionRanges, version: int
+) -> None:
+    """From 2.3 on. Earlier ones get the version in which a generation came."""
+    commits = Commits()
+    commits.coordinator.versions = versions
+    offsets = {A: OffsetAndMetadata(5, leader_epoch=3), B: OffsetAndMetadata(6)}
+    commits.committer.submit(Commit(offsets, FIRST))
+    commits.committer.stop()
+    commits.coordinator.let_respond(2)
+    commits.committer.join(60)
+    assert commits.coordinator.sent[1:] == [(version, [3, -1])]
+
+
+class Committed:
+    """A coordinator that has an offset of each partition, as a cluster and a connection to it."""
+
+    def __init__(self, versions: VersionRanges, error_code: int = NO_ERROR) -> None:
+        self.versions = versions
+        self.asked: list[int] = []
+        self._error_code = error_code
+
+    def ask_coordinator(self, group: str, ask: Callable[[Any], Any], **_: object) -> Any:
+        return ask(self)
+
+    def send(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        self.asked.append(request.version)
+        found = [OffsetFetchPartitionResponse(0, 5, "", NO_ERROR, 3)]
+        topics = [] if self._error_code else [OffsetFetchTopicResponse("t", found)]
+        return OffsetFetchResponse(topics, self._error_code)
+
+
+@pytest.mark.parametrize(("versions", "version"), [(OF_0_9, 1), (LATER, 5)])
+def test_leader_epochs_of_committed_offsets_are_read(versions: VersionRanges, version: int) -> None:
+    """Where brokers have them."""
+    coordinator = Committed(versions)
+    found = fetch_committed(cast("Any", coordinator), "g", [A, B], ONCE)
+    assert found == {A: OffsetAndMetadata(5), B: None}
+    assert [one.leader_epoch for one in found.values() if one is not None] == [3]
+    assert coordinator.asked == [version]
+
+
+def test_an_error_of_the_group_is_not_an_offset_that_is_missing() -> None:
+    """Later versions have it once, and no partitions: their offsets would count as none."""
+    coordinator = Committed(LATER, NotCoordinatorForConsumer.code)
+    with pytest.raises(NotCoordinatorForConsumer):
+        fetch_committed(cast("Any", coordinator), "g", [A], ONCE)
+
+
+def test_reading_begins_at_a_committed_offset_with_its_epoch() -> None:
+    """So the leader can say whether the messages before it are still there."""
+    finder = StartFinder(
+        cast("Any", Committed(LATER)),
+        "g",
+        Start.EARLIEST,
+        on_found=lambda: None,
+        backoff_s=0.0,
+        runtime=THREADS,
+    )
+    finder.begin({A: Start.COMMITTED}, 1)
+    until(finder.has_found, "the committed offset")
+    found = finder.take()
+    assert found is not None
+    assert found.positions == {A: Position(5, 3)}

@@ -57,10 +57,10 @@ def test_ctrl_c_in_a_commit_does_not_end_the_automatic_ones(
     committer.submit = interrupted  # type: ignore[method-assign]
     commits.begin_interval()
     with pytest.raises(KeyboardInterrupt):
-        commits.commit_if_due(lambda: {A: 1})
+        commits.commit_if_due(lambda: {A: OffsetAndMetadata(1)})
     committer.submit = submit  # type: ignore[method-assign]
     coordinator.let_respond(2)
-    commits.commit_if_due(lambda: {A: 2})
+    commits.commit_if_due(lambda: {A: OffsetAndMetadata(2)})
     until(lambda: coordinator.requests[-1:] == [{A: 2}] and not commits.are_in_flight)
 
 

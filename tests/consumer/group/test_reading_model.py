@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kafka08.consumer.fetching.batch import BatchLimits
-from kafka08.consumer.fetching.owned_partition import Chunk
+from kafka08.consumer.fetching.owned_partition import Chunk, Position
 from kafka08.consumer.group.polled_stream import Message
 from kafka08.errors import DeserializationFailed
 from kafka08.protocol import message_set
@@ -90,7 +90,7 @@ class ReadingModel(RuleBasedStateMachine):
 
     @rule(tp=partitions_, offset=st.integers(0, 40))
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        self.partitions.seek({tp: offset})
+        self.partitions.seek({tp: Position(offset)})
         self.expected[tp] = offset
         self.unfinished.pop(tp, None)
 
