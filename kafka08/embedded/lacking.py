@@ -21,11 +21,23 @@ ADVICE: Final = {
 
 @contextmanager
 def says_what_lacks() -> Iterator[None]:
-    """Around what starts processes: KafkaError for an OSError of ADVICE."""
+    """Around what starts processes: KafkaError for an OSError of ADVICE, and without memory."""
     try:
         yield
+    except MemoryError as error:
+        raise _without_memory("no memory is left") from error
+    except RuntimeError as error:
+        # Python says no more: its stack found no room, or the user has no process left.
+        if str(error) != "can't start new thread":
+            raise
+        raise _without_memory("no thread can be started") from error
     except OSError as error:
         advice = ADVICE.get(error.errno or 0)
         if advice is None:
             raise
         raise KafkaError(f"the cluster cannot start: {reason_of(error)}: {advice}") from error
+
+
+def _without_memory(reason: str) -> KafkaError:
+    advice = "end programs, or raise the limits of memory and of processes (ulimit -v, ulimit -u)"
+    return KafkaError(f"the cluster cannot start: {reason}: {advice}")

@@ -491,3 +491,40 @@ def test_a_cluster_that_never_started_is_dropped_in_silence(
     del cluster
     gc.collect()
     assert unraisable == []
+
+
+WITHOUT_MEMORY = """
+import os, resource, sys, tempfile, threading
+from pathlib import Path
+from kafka08.embedded import EmbeddedCluster
+tempfile.tempdir = sys.argv[1]
+threading.stack_size(64 << 20)
+"x".encode("idna")  # Python remembers for good what it could not import once
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+with EmbeddedCluster(1):  # imports all it needs
+    pass
+for more in (3, 20):
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (more << 20), hard))
+    said = "started"
+    try:
+        with EmbeddedCluster(1):
+            pass
+    except Exception as error:
+        said = f"{type(error).__name__} {error}"
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    print(said)
+print(os.listdir(sys.argv[1]))
+"""
+
+
+def test_without_memory_it_says_so(tmp_path: Path) -> None:
+    """There is no room for the stack of a thread: the error names the limits, and no file is left."""
+    command = [sys.executable, "-c", WITHOUT_MEMORY, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    *errors, left = done.stdout.splitlines()
+    for error in errors:
+        assert error.startswith("KafkaError the cluster cannot start: ")
+        assert "(ulimit -v" in error
+    assert 2 == len(errors)
+    assert left == "[]"
