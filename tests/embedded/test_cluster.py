@@ -519,7 +519,7 @@ print(os.listdir(sys.argv[1]))
 
 
 def test_without_memory_it_says_so(tmp_path: Path) -> None:
-    """There is no room for the stack of a thread: the error names the limits, and no file is left."""
+    """There is no room for the stack of a thread: the error names limits, and no file is left."""
     command = [sys.executable, "-c", WITHOUT_MEMORY, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     *errors, left = done.stdout.splitlines()
