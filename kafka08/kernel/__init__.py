@@ -114,6 +114,7 @@ __all__ = [
     "validate",
     "validate_and_assign",
     "validate_and_stamp",
+    "without_aborted",
     "wrap",
     "write_fetched",
     "write_produced",

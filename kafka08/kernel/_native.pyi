@@ -256,6 +256,7 @@ def encode_headers(
     rows: int,
     start: int = 0,
 ) -> tuple[bytearray, bytearray]: ...
+def without_aborted(data: Buffer, aborted: list[tuple[int, int]]) -> Buffer: ...
 
 # Compaction
 

@@ -11,6 +11,7 @@ _conversion.pxi  converts messages between magic 0 and 1
 _messages.pxi  iterates over the messages of a set or a stream, and decompresses wrappers
 _columns.pxi   converts sets to Arrow buffers and back
 _headers.pxi   headers of records as Arrow lists, and back
+_committed.pxi  sets without the messages of aborted transactions
 _compaction.pxi  the cleaner: the last offset of each key, and the messages to retain
 _builder.pxi   sets that grow message by message
 _producer.pxi  what the producers do for each message; murmur2
@@ -96,7 +97,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 40
+INTERFACE = 41
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -206,6 +207,7 @@ include "_conversion.pxi"
 include "_messages.pxi"
 include "_columns.pxi"
 include "_headers.pxi"
+include "_committed.pxi"
 include "_compaction.pxi"
 include "_builder.pxi"
 include "_producer.pxi"

@@ -6,6 +6,7 @@ _python_conversion  converts messages between magic 0 and 1
 _python_messages  iterates over the messages of a set or a stream, and decompresses wrappers
 _python_columns   converts sets to Arrow buffers and back
 _python_headers   headers of records as Arrow lists, and back
+_python_committed  sets without the messages of aborted transactions
 _python_compaction  the cleaner: the last offset of each key, and the messages to retain
 _python_builder   sets that grow message by message
 _python_producer  what the producers do for each message
@@ -33,6 +34,7 @@ from kafka08.kernel._python_append import (
 )
 from kafka08.kernel._python_builder import MessageRef, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches
+from kafka08.kernel._python_committed import without_aborted
 from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_conversion import convert
 from kafka08.kernel._python_fields import pack_fields, unpack_fields
