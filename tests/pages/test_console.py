@@ -214,6 +214,9 @@ def test_the_page_fits_a_phone_in_the_dark(chromium: Chromium) -> None:
             page.until_shown(shown)
             page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+            # A script moves the focus to all of the page: no frame is drawn around it.
+            assert "page" == page.evaluate("document.activeElement.id")
+            assert "none" == page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
             ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
             colours.add((scheme, ground))
     assert {("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")} == colours
