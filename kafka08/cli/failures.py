@@ -82,7 +82,8 @@ ADVICE: Final[dict[type[Exception], str]] = {
     UnsupportedForMessageFormat: "give an offset, earliest or latest instead of a time: the topic "
     "stores no timestamps (its message.format.version, or log.message.format.version of the "
     "brokers, is below 0.10)",
-    NotEnoughReplicas: "find the missing replicas: kafka08 topic describe",
+    NotEnoughReplicas: "compare Isr with min.insync.replicas: kafka08 topic describe TOPIC; "
+    "kafka08 doctor says which broker is missing, or that the topic has too few replicas",
     RequestTimedOut: "find the replicas that lag: kafka08 topic describe",
     MessageSizeTooLarge: "send smaller messages, or raise max.message.bytes of the topic",
     MessageSetSizeTooLarge: "send fewer messages at a time, or raise segment.bytes of the topic",
@@ -103,15 +104,21 @@ ADVICE: Final[dict[type[Exception], str]] = {
 before its base. The names of options are filled in."""
 
 _AT_ZOOKEEPERS: Final = {
+    PeerKind.ZOOKEEPER_WITHOUT_QUORUM: "start the other servers of the ensemble of {at}: a "
+    "majority of them must run, and reach each other",
     PeerKind.KAFKA: "{at} is a Kafka broker: give it with {bootstrap}; ZooKeeper's default port is "
     "2181",
     PeerKind.TLS: "{at} speaks TLS: give a port of ZooKeeper without it (clientPort)",
     PeerKind.HTTP: "{at} is an HTTP server, such as ZooKeeper's own for administrators: give its "
     "clientPort, which is 2181 by default",
 }
+_NO_BROKER: Final = (
+    "{at} is a ZooKeeper server: give a broker with {bootstrap}, whose default port is 9092; a "
+    "command that has {zookeeper} takes this address there"
+)
 _AT_BROKERS: Final = {
-    PeerKind.ZOOKEEPER: "{at} is a ZooKeeper server: give a broker with {bootstrap}, whose default "
-    "port is 9092; a command that has {zookeeper} takes this address there",
+    PeerKind.ZOOKEEPER: _NO_BROKER,
+    PeerKind.ZOOKEEPER_WITHOUT_QUORUM: _NO_BROKER,
     PeerKind.KAFKA: "{at} is a listener without TLS: set security.protocol to PLAINTEXT or "
     "SASL_PLAINTEXT, or give the port of one with it",
     PeerKind.TLS: "{at} speaks TLS: set security.protocol to SSL or SASL_SSL, in the file of "

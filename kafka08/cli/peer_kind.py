@@ -8,6 +8,8 @@ import socket
 import struct
 from typing import Final
 
+from kafka08.zk.reachability import NOT_SERVING
+
 TIMEOUT_S: Final = 0.5
 """For the connection, and for the reply to a probe."""
 REPLY_BYTES: Final = 256
@@ -28,6 +30,7 @@ TLS_RECORDS: Final = (b"\x15", b"\x16")
 class PeerKind(enum.Enum):
     KAFKA = "a Kafka broker"
     ZOOKEEPER = "a ZooKeeper server"
+    ZOOKEEPER_WITHOUT_QUORUM = "a ZooKeeper server that has no quorum"
     TLS = "a server that speaks TLS"
     HTTP = "an HTTP server"
 
@@ -38,7 +41,9 @@ def kind_of_peer(host: str, port: int) -> PeerKind | None:
     reply = _reply(host, port, b"srvr\r\n")
     if reply is None:
         return None
-    if reply.startswith((b"Zookeeper version", b"This ZooKeeper", b"srvr is not executed")):
+    if reply.startswith(NOT_SERVING):
+        return PeerKind.ZOOKEEPER_WITHOUT_QUORUM
+    if reply.startswith((b"Zookeeper version", b"srvr is not executed")):
         return PeerKind.ZOOKEEPER
     for request in (API_VERSIONS, NO_TOPIC):
         reply = _reply(host, port, request) or b""

@@ -53,9 +53,11 @@ def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
     for tp, partition in snapshot.partitions():
         if partition.state is None or partition.state.leader == NO_LEADER:
             continue
-        missing = [r for r in partition.replicas if r not in partition.state.isr]
+        missing = sorted(set(partition.replicas).difference(partition.state.isr))
         if missing:
-            yield Found(str(tp), f"broker {', '.join(map(str, missing))} is not in sync")
+            who = ", ".join(map(str, missing))
+            says = f"broker {who} is" if len(missing) == 1 else f"brokers {who} are"
+            yield Found(str(tp), f"{says} not in sync")
 
 
 def _foreign_isr(snapshot: Snapshot) -> Iterator[Found]:

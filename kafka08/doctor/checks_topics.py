@@ -11,6 +11,7 @@ from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import Snapshot, TopicFacts
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
+from kafka08.listing import counted
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.topic_config import CLEANUP_POLICY, MIN_INSYNC, UNCLEAN_ELECTIONS, parse_topic_config
 from kafka08.topic_name import fault_of
@@ -92,7 +93,8 @@ def _min_insync_not_met(snapshot: Snapshot) -> Iterator[Found]:
         if len(partition.state.isr) < wanted:
             yield Found(
                 str(tp),
-                f"{len(partition.state.isr)} in-sync replicas, min.insync.replicas is {wanted}",
+                f"{counted(len(partition.state.isr), 'replica')} in sync, min.insync.replicas is "
+                f"{wanted}",
             )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kafka08.groups.coordinated_findings import explain_coordinated
 from kafka08.groups.findings import Finding, explain
+from kafka08.listing import counted
 from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.observe.coordinated import CoordinatedMember
 from kafka08.observe.group import (
@@ -81,8 +82,20 @@ class ShownGroup(ABC):
         }
 
     def all_is_well(self) -> str:
-        owned = sum(self.owner(p) is not None for p in self.partitions)
-        return f"No problems: {len(self.members_as_dicts())} members own {owned} partitions."
+        members = len(self.members_as_dicts())
+        owned = counted(sum(self.owner(p) is not None for p in self.partitions), "partition")
+        own = "owns" if members == 1 else "own"
+        says = f"No problems: {counted(members, 'member')} {own} {owned}."
+        unread = sum(p.lag or 0 for p in self.partitions)
+        if not unread:
+            return says
+        # One look cannot tell a group that is slow from one that fails at a record for ever.
+        are = "is" if unread == 1 else "are"
+        return (
+            f"{says} {counted(unread, 'message')} {are} unread: kafka08 top shows within a minute "
+            "whether they are being read. If not, look in the log of the owner for the record at "
+            "the committed offset (kafka08 group describe), which it may be unable to process."
+        )
 
     def row(self, partition: PartitionFacts) -> dict[str, Any]:
         """None where there is nothing."""

@@ -10,6 +10,8 @@ from kafka08.structs import split_host_port
 from kafka08.zk import paths
 
 PROBE_S = 1.0
+NOT_SERVING = b"This ZooKeeper instance is not currently serving requests"
+"""The reply of a server of an ensemble that has no leader."""
 
 
 def explain(hosts: str) -> str:
@@ -57,12 +59,24 @@ def _address(text: str) -> tuple[str, int]:
 
 def _probe(address: str) -> str:
     try:
-        _connect(address)
-        return (
-            "accepts connections but starts no session (is it ZooKeeper, has it a quorum, and is "
-            "it not too slow?)"
-        )
+        with socket.create_connection(_address(address), PROBE_S) as server:
+            reply = _reply(server)
     except TimeoutError:
         return "does not respond"
     except OSError as error:
         return reason_of(error)
+    if reply.startswith(NOT_SERVING):
+        return "is a ZooKeeper server that has no quorum: start the other servers of its ensemble"
+    return (
+        "accepts connections but starts no session (is it ZooKeeper, has it a quorum, and is it "
+        "not too slow?)"
+    )
+
+
+def _reply(server: socket.socket) -> bytes:
+    """The reply to a four-letter word; none in PROBE_S, or from another kind of server."""
+    try:
+        server.sendall(b"srvr")
+        return server.recv(len(NOT_SERVING))
+    except OSError:
+        return b""

@@ -13,6 +13,7 @@ from kafka08.cli import peer_kind
 from kafka08.cli.peer_kind import PeerKind, kind_of_peer
 from kafka08.client import parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
+from kafka08.zk.reachability import explain
 from tests.network.secured import SecuredPort, server_context
 
 
@@ -26,6 +27,24 @@ def test_a_cluster_has_two_kinds(level: str) -> None:
         assert PeerKind.ZOOKEEPER is kind_of_peer(*zookeeper)
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             assert [] == admin.describe_topics()
+
+
+def test_a_server_without_a_quorum_is_known() -> None:
+    """It takes connections and starts no session: the rest of its ensemble is off."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=refuse_to_serve, args=(server,), daemon=True).start()
+        host, port = server.getsockname()
+        assert PeerKind.ZOOKEEPER_WITHOUT_QUORUM is kind_of_peer(host, port)
+        assert "that has no quorum: start the other servers" in explain(f"{host}:{port}")
+
+
+def refuse_to_serve(server: socket.socket) -> None:
+    """As ZooKeeper 3.4 to 3.9 do then."""
+    for _ in range(2):
+        connection, _address = server.accept()
+        with connection:
+            connection.recv(16)
+            connection.sendall(b"This ZooKeeper instance is not currently serving requests\n")
 
 
 def test_tls_is_known_before_any_request() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kafka08.groups import CoordinatedFacts, CoordinatedGroup, CoordinatedMember, PartitionFacts
 from kafka08.groups.coordinated_findings import explain_coordinated
+from kafka08.groups.views import ShownCoordinatedGroup
 from kafka08.observe.coordinated import group_of
 from kafka08.protocol import consumer_protocol
 from kafka08.protocol.consumer_protocol import AssignedTopic, Assignment, Subscription
@@ -35,6 +36,14 @@ def kinds(facts: CoordinatedFacts) -> list[str]:
 def test_all_is_well() -> None:
     """A stable group that owns all of its topic and has committed it."""
     assert kinds(WELL) == []
+
+
+def test_a_healthy_group_may_still_not_read() -> None:
+    """One look cannot tell a slow group from one that fails at a record again and again: the
+    sentence says how many messages are unread, and where to look next."""
+    assert "10 messages are unread: kafka08 top shows" in ShownCoordinatedGroup(WELL).all_is_well()
+    read = replace(WELL, partitions=(partition(T0, 10), partition(T1, 10)))
+    assert "No problems: 1 member owns 2 partitions." == ShownCoordinatedGroup(read).all_is_well()
 
 
 def with_group(**changed: object) -> CoordinatedFacts:

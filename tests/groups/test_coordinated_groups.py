@@ -140,7 +140,7 @@ def test_a_group_is_listed_described_and_explained(
     assert [tp["partition"] for tp in one["owns"]] == [0, 1, 2]
     rows = [(p["partition"], p["owner"], p["kafka"], p["lag"]) for p in found["partitions"]]
     assert rows == [(n, one["member"], 10, 0) for n in range(PARTITIONS)]
-    assert kafka08("group", "explain", group) == "No problems: 1 members own 3 partitions.\n"
+    assert kafka08("group", "explain", group) == "No problems: 1 member owns 3 partitions.\n"
     table = kafka08("group", "describe", group).splitlines()
     assert table[0].split() == ["coordinator", "state", "protocol_type", "protocol", "members"]
     assert kafka08.json("offsets", "lag", group) == [
