@@ -40,7 +40,7 @@ from kafka08.mirror.move_plan import TopicStep, steps_of
 from kafka08.mirror.offset_map import Copied, OffsetMap, beginning
 from kafka08.mirror.outcome import MirrorFailed
 from kafka08.mirror.settings import check_apart
-from kafka08.mirror.sources import NewSource, OldSource, Source
+from kafka08.mirror.sources import COPIED_WHAT_IS_LOST, NewSource, OldSource, Source
 from kafka08.mirror.stats import MirrorCounts, MirrorStats
 from kafka08.observe.place import ClusterPlace
 from kafka08.observe.reader import ClusterReader
@@ -339,8 +339,7 @@ class Move:
         if lost:
             raise MirrorFailed(
                 f"the source has lost messages which were copied, {some_of(lost)}: by an unclean "
-                "election, or the topic was made again. Messages with the same offsets may differ; "
-                "delete these topics at the target and move them under another --name"
+                f"election, or the topic was made again. {COPIED_WHAT_IS_LOST}"
             )
         if deleted:
             text = f"deleted at the source before they were copied: messages {some_of(deleted)}"

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from kafka08.client import ClusterClient
-from kafka08.consumer import KafkaConsumer
+from kafka08.consumer import KafkaConsumer, LogTruncated
 from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import NoOffsetForPartition, OffsetOutOfRange
 from kafka08.lifecycle import Closeable
+from kafka08.mirror.outcome import MirrorFailed
 from kafka08.protocol.fetch import MAGIC_2_VERSION, FetchRequest
 from kafka08.structs import TopicPartition
 
@@ -25,6 +26,11 @@ FETCH_BYTES: Final = 1 << 20
 FETCHED_BYTES: Final = 64 << 20
 """The messages of all partitions that are in memory at a time."""
 NO_TIME: Final = -1
+COPIED_WHAT_IS_LOST: Final = (
+    "Messages with the same offsets may differ; delete these topics at the target and move them "
+    "under another --name"
+)
+"""What to do if the source has lost messages that were copied."""
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -51,7 +57,8 @@ class Source(Protocol):
 
     def poll(self, timeout: float) -> list[Portion]:
         """Some messages; none after a while without any. OffsetOutOfRange if the next message of a
-        partition is no longer there, and errors that may pass."""
+        partition is no longer there, and errors that may pass. MirrorFailed if messages were lost
+        that it has returned."""
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from there on; others are not read any more."""
@@ -82,6 +89,8 @@ class NewSource(Closeable):
             found = self._consumer.poll(timeout)
         except NoOffsetForPartition as error:
             raise OffsetOutOfRange(str(error)) from error
+        except LogTruncated as error:
+            raise MirrorFailed(f"{error.detail}. {COPIED_WHAT_IS_LOST}") from error
         for message in found:
             tp = TopicPartition(message.topic, message.partition)
             portion = portions.get(tp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from kafka08.admin import BrokerAdmin
-from kafka08.client import parse_bootstrap
+from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer import KafkaConsumer, LogTruncated
+from kafka08.mirror import MirrorFailed
+from kafka08.mirror.sources import NewSource
 from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from tests.interop.jvm import (
@@ -90,7 +92,7 @@ def test_readers_of_messages_that_were_lost_are_told(
 ) -> None:
     """Although the log has grown beyond their position: by a warning, and at the first other
     message, with auto.offset.reset; by LogTruncated at each poll without; and one that begins at an
-    offset that was committed before."""
+    offset that was committed before. A move fails."""
     one, two = brokers[:2]
     bootstrap = ",".join(broker.address for broker in brokers)
     with BrokerAdmin(parse_bootstrap(bootstrap)) as admin:
@@ -114,13 +116,18 @@ def test_readers_of_messages_that_were_lost_are_told(
         KafkaConsumer(**options, auto_offset_reset="latest") as resetting,
         KafkaConsumer(**options, auto_offset_reset="none") as strict,
         KafkaConsumer(**options, auto_offset_reset="none", group_id="g") as resumed,
+        closing(ClusterClient(parse_bootstrap(bootstrap), negotiates=True)) as cluster,
     ):
+        cluster.refresh()
+        source = NewSource({"bootstrap.servers": bootstrap}, cluster)
         found: dict[KafkaConsumer, list[tuple[int, bytes | None]]] = {resetting: [], strict: []}
         for consumer, messages in found.items():
             consumer.assign([TP])
             consumer.seek(TP, 0)
             read(consumer, messages, LOST[-1])
             assert messages == before
+        source.seek({TP: 0})
+        until(lambda: any(LOST[-1] in part.values for part in source.poll(0.2)), "the move's copy")
         one.kill()
         two.start()
         until(lambda: knows_leaders(two, "t", 1), "an unclean election", 60)
@@ -130,6 +137,9 @@ def test_readers_of_messages_that_were_lost_are_told(
         assert found[resetting] == before + list(enumerate(NEW, 3))
         assert "[t,0]: the messages from offset 3 to 7 were lost" in caplog.text
 
+        with pytest.raises(MirrorFailed, match="offset 3 to 7 were lost"):
+            until(lambda: source.poll(0.2) and None, "an error")
+        source.close()
         resumed.assign([TP])
         for consumer in (strict, resumed):
             raises = partial(has_raised, consumer)
