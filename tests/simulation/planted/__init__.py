@@ -21,6 +21,7 @@ from tests.simulation.planted import (
     producers,
     records,
     replication,
+    transactions,
 )
 from tests.simulation.planted.defect import PLANTED, Planted
 
@@ -37,4 +38,5 @@ __all__ = [
     "producers",
     "records",
     "replication",
+    "transactions",
 ]
