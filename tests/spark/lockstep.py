@@ -99,7 +99,10 @@ class LockstepDriver:
         """Up to READ_BYTES; nothing when nothing comes for a moment."""
         if not select.select([self._log], [], [], 0.05)[0]:
             return ""
-        data = os.read(self._log, READ_BYTES)
+        try:
+            data = os.read(self._log, READ_BYTES)
+        except BlockingIOError:  # select saw nobody, but now somebody has it open
+            return ""
         if not data:
             time.sleep(0.01)  # nobody has it open, yet or any more
         return data.decode(errors="replace")
