@@ -7,6 +7,7 @@ Source: Fetcher.FetchManagerMetrics 0.10.2.2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from kafka08.consumer.fetching.owned_partition import Chunk
@@ -45,9 +46,14 @@ class FetchMetrics:
             self._fetch_bytes.add(size, now)
             self._fetch_records.add(records, now)
 
-    def values(self, lags: Mapping[TopicPartition, int]) -> dict[str, dict[str, float]]:
+    def values(
+        self,
+        lags: Mapping[TopicPartition, int],
+        replicas: Mapping[TopicPartition, int] = MappingProxyType({}),
+    ) -> dict[str, dict[str, float]]:
         """Metric group → name → value. `lags` has the lag of each assigned partition, in messages
-        to the high watermark of its last fetch. Records are counted by their offsets."""
+        to the high watermark of its last fetch, `replicas` the follower from which it is read,
+        NO_REPLICA for the leader. Records are counted by their offsets."""
         now = self._runtime.monotonic()
         with self._lock:
             found = {
@@ -67,6 +73,8 @@ class FetchMetrics:
                 }
             }
         for tp, lag in lags.items():
-            found[f"{GROUP}.{tp.topic}-{tp.partition}"] = {"records-lag": float(lag)}
+            of_partition = found[f"{GROUP}.{tp.topic}-{tp.partition}"] = {"records-lag": float(lag)}
+            if tp in replicas:
+                of_partition["preferred-read-replica"] = float(replicas[tp])
         found["consumer-coordinator-metrics"] = {"assigned-partitions": float(len(lags))}
         return found

@@ -362,7 +362,8 @@ class KafkaConsumer(Closeable):
                 for tp, position in positions.items()
                 if (end := self._partitions.high_watermark(tp)) is not None
             }
-            return self._poller.fetch_metrics.values(lags)
+            replicas = {one.topic_partition: one.replica for one in self._partitions.owned}
+            return self._poller.fetch_metrics.values(lags, replicas)
 
     # -------------------------------------------------------------------------------------- commits
 
