@@ -55,3 +55,12 @@ def test_a_reader_misses_nothing_that_is_left() -> None:
     gap = kept(DELETE, b"a/0")
     gap.read(5, b"a/0", 3)
     assert len(problems(gap, {0: b"a/0"})) == 1
+
+
+def test_a_reader_may_miss_what_another_replica_has_compacted() -> None:
+    """A later message of the same key, which it has read, is enough; not for retention."""
+    left = {0: b"a/0", 1: b"b/1", 2: b"a/2"}
+    for cleanup, missed, count in ((COMPACT, 0, 0), (COMPACT, 1, 1), (DELETE, 0, 1)):
+        topic = kept(cleanup, *left.values())
+        del topic.reads[missed]
+        assert len(problems(topic, left)) == count
