@@ -50,6 +50,7 @@ SET = message_set.encode([(b"k", b"v"), (None, None)])
 SAMPLES: dict[str, Any] = {
     "str": "text",
     "int": 3,
+    "int | None": 3,
     "TopicPartition": TP,
     "tuple[object, ...]": (b"m",),
     "str | None": None,

@@ -35,8 +35,14 @@ STRINGS = {"serializer.class": "kafka.serializer.StringEncoder"}
 
 
 def producer_on(kafka: JvmKafka, **keys: Any) -> Producer:
-    """Text in, acks 1 unless told otherwise."""
-    defaults = {"metadata.broker.list": kafka.bootstrap, "request.required.acks": 1, **STRINGS}
+    """Text in, acks 1 unless told otherwise. A topic that it creates may have no leader for longer
+    than the default retries take, on a busy machine."""
+    defaults = {
+        "metadata.broker.list": kafka.bootstrap,
+        "request.required.acks": 1,
+        "message.send.max.retries": 100,
+        **STRINGS,
+    }
     return Producer(ProducerConfig(defaults, **keys))
 
 

@@ -200,6 +200,7 @@ def test_the_page_fits_a_phone_in_the_dark(chromium: Chromium) -> None:
     live.look()
     address = serve_http(app, "127.0.0.1", 0, "--listen")
     page = chromium.open(address)
+    page.until_shown("Broker 1")
     colours = set()
     for place, shown in (
         ("", "Broker 1"),
@@ -215,7 +216,7 @@ def test_the_page_fits_a_phone_in_the_dark(chromium: Chromium) -> None:
             page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             # A script moves the focus to all of the page: no frame is drawn around it.
-            assert "page" == page.evaluate("document.activeElement.id")
+            until(lambda: "page" == page.evaluate("document.activeElement.id"), "the focus")
             assert "none" == page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
             ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
             colours.add((scheme, ground))
