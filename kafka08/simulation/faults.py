@@ -26,6 +26,7 @@ from kafka08.zk import nodes, paths
 
 CLOCK_STEP_MS: Final = 60_000
 STOP_S: Final = 60.0
+FINAL_NATIVE_S: Final = 0.05
 AT_FIRST_S: Final = 1.0
 """The longest time from the first late request until its sender ends."""
 WRITES_MAX: Final = 3
@@ -152,6 +153,8 @@ class Faults:
         network.heal()
         network.without_descriptors.clear()
         network.settings = self._plan.final_network
+        # A fetch whose partitions are converted one after the other would outlast its timeout.
+        self._world.native_seconds = min(self._world.native_seconds, FINAL_NATIVE_S)
         if not self._world.zookeeper.is_up:
             self._world.zookeeper.start()
         for broker in self._brokers:
