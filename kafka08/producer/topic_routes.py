@@ -66,9 +66,9 @@ class TopicRoutes:
     def find(self, topic: str) -> TopicRoute:
         """The route of `topic`; requests its metadata if needed (which may create it).
 
-        RequestTimeout after max.block.ms, with the last error, TopicMissing if the brokers say that
-        there is none; InvalidTopic and AuthenticationFailed at once; TypeError for a topic that is
-        not text; ProducerClosed.
+        RequestTimeout after max.block.ms, with the last error, TopicMissing if brokers said to the
+        end that there is none; InvalidTopic and AuthenticationFailed at once; TypeError for a topic
+        that is not text; ProducerClosed.
         """
         route = self.by_topic.get(topic)
         if route is not None:
@@ -102,13 +102,16 @@ class TopicRoutes:
     def _await(self, topic: str, number: int) -> TopicRoute:
         """The route of `topic` as soon as a response after `number` has it."""
         block_s = self._block_s()
-        deadline = self._runtime.monotonic() + block_s
+        answered_at = self._runtime.monotonic()
+        deadline = answered_at + block_s
         while True:
             self._check_open()
             self._wake_sender()
             left = deadline - self._runtime.monotonic()
             former = number
             number = self.metadata.await_update(topic, former, min(left, CLOSED_POLL_S))
+            if number != former:
+                answered_at = self._runtime.monotonic()
             route = self.by_topic.get(topic)
             if route is not None:
                 return route
@@ -118,7 +121,12 @@ class TopicRoutes:
             if isinstance(failure := self.metadata.failure, AuthenticationFailed):
                 raise AuthenticationFailed(str(failure))
             if left <= 0:
-                is_missing = info is not None and info.error is UnknownTopicOrPartition
+                is_missing = (
+                    info is not None
+                    and info.error is UnknownTopicOrPartition
+                    # Behind a silence it says nothing: a mirror would skip messages for good.
+                    and answered_at >= deadline - block_s / 2
+                )
                 raise (TopicMissing if is_missing else RequestTimeout)(
                     f"no metadata of topic {topic} within {block_s * 1000:.0f} ms: "
                     + (self._no_response() if info is None else refused(info.error))

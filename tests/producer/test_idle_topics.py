@@ -4,9 +4,11 @@ know any more."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from kafka08.errors import TopicMissing
+from kafka08.errors import RequestTimeout, TopicMissing
 from kafka08.producer import KafkaProducer, ProducerRecord, sender
 from kafka08.protocol.metadata import MetadataRequest
 from tests.producer.producers import SECONDS, T0, U0, producer_on, values
@@ -78,3 +80,17 @@ def test_a_deleted_topic_is_missing_like_one_that_never_was(
         cluster.leaders.update(leaders)
         producer.send(ProducerRecord("t", b"4", partition=0)).result(SECONDS)
     assert values(cluster, T0) == [b"1", b"4"]
+
+
+def test_silence_does_not_say_that_a_topic_is_missing(cluster: TcpCluster) -> None:
+    """Brokers that knew none once, and then answered nothing, may have it by now: a mirror that
+    skips what is missing would drop its messages."""
+    with producer_on(cluster, max_block_ms=2000) as producer, ThreadPoolExecutor(1) as thread:
+        sent = thread.submit(producer.send, ProducerRecord("none", b"1"))
+        until(lambda: "none" in producer._routes.metadata.cluster.topics, "a first answer")
+        for broker in cluster.levels:
+            cluster.pause(broker)
+        error = sent.result(SECONDS).exception(SECONDS)
+        for broker in cluster.levels:
+            cluster.resume(broker)
+    assert type(error) is RequestTimeout
