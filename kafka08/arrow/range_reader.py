@@ -28,7 +28,7 @@ from kafka08.client.retry import is_retriable_at_leader
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.committed import committed
-from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set
+from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, has_all_crcs_checked
 from kafka08.errors import (
     ClientError,
     InvalidMessage,
@@ -344,7 +344,7 @@ def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[CheckedSet, int]
         *(fetched.topic_partition, fetched.offset, fetched.data, fetched.max_bytes),
         *(fetched.source, fetched.high_watermark),
         has_wrappers=bool(summary.codec or summary.magics & ~MESSAGE_MAGICS),
-        is_verified=not (summary.codec and summary.magics & MESSAGE_MAGICS),
+        is_verified=has_all_crcs_checked(summary),
     )
     if fetched.is_withheld:
         return checked, fetched.offset + 1

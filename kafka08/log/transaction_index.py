@@ -35,7 +35,9 @@ class TransactionIndex:
     def reserve(self) -> None:
         """Open the file for the next entry, before its marker is written. StorageError,
         FileRefused."""
-        if self.entries is not None and self._reserved is None:
+        if self._reserved is None:
+            # Read before the file is there, empty.
+            _ = self.entries
             self._reserved = self.opened()
 
     def append(self, entry: AbortedTransaction) -> None:

@@ -14,9 +14,8 @@ import pyarrow
 import pyarrow.compute
 
 from kafka08 import kernel
-from kafka08.errors import UnsupportedForMessageFormat
 from kafka08.kernel.types import NO_TIMESTAMP
-from kafka08.producer.batch import RECORDS, RecordBatch, Times
+from kafka08.producer.batch import RECORDS, RecordBatch, Times, no_headers
 from kafka08.producer.bulk import Bulk, by_partition, end_by_sums
 from kafka08.producer.partition_queue import PartitionQueue
 from kafka08.producer.topic_route import TopicRoute
@@ -190,9 +189,7 @@ def _with_encoded_headers(rows: Any) -> Any:
 def _check_headers(queue: PartitionQueue, magic: int) -> None:
     """UnsupportedForMessageFormat if the leader takes messages without headers."""
     if magic < RECORDS:
-        raise UnsupportedForMessageFormat(
-            f"{queue.tp}: its leader stores no headers: they came with 0.11"
-        )
+        raise no_headers(queue.tp)
 
 
 def _buffers(column: Any) -> tuple[Any, Any, Any]:

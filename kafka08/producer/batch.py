@@ -346,3 +346,8 @@ def first_late(batches: Iterable[RecordBatch], timeout: float | None) -> RecordB
         if not batch.wait(left):
             return batch
     return None
+
+
+def no_headers(tp: TopicPartition) -> UnsupportedForMessageFormat:
+    """The error for headers that would be dropped."""
+    return UnsupportedForMessageFormat(f"{tp}: its leader stores no headers: they came with 0.11")

@@ -14,12 +14,7 @@ from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from kafka08.errors import (
-    AuthenticationFailed,
-    ConnectionFailed,
-    KafkaError,
-    ProtocolError,
-)
+from kafka08.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolError
 from kafka08.listing import reason_of
 from kafka08.network.session import (
     InFlightRequest,

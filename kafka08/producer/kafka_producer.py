@@ -33,7 +33,6 @@ from kafka08.errors import (
     ProducerClosed,
     RequestTimeout,
     UnknownTopicOrPartition,
-    UnsupportedForMessageFormat,
 )
 from kafka08.format.v2 import encoded_headers
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP
@@ -45,6 +44,7 @@ from kafka08.producer.batch import (
     Callback,
     RecordBatch,
     first_late,
+    no_headers,
 )
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
@@ -495,10 +495,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         value = value if value is None or type(value) is bytes else as_bytes(value)
         size = EMPTY_ENTRY_BYTES + len(key or b"") + len(value or b"") + len(headers or b"")
         if headers is not None and queue.magic < RECORDS:
-            error = UnsupportedForMessageFormat(
-                f"{queue.tp}: its leader stores no headers: they came with 0.11"
-            )
-            return self._failed(queue.tp, error, callback)
+            return self._failed(queue.tp, no_headers(queue.tp), callback)
         self._enter(queue)
         stored_size = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[queue.magic]
         if stored_size > self._record_bytes_max:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from kafka08 import kernel
 from kafka08.broker.appends.append_queue import AppendQueue, OwnAppend
@@ -37,10 +38,10 @@ from kafka08.errors import (
     Refusal,
     StorageError,
 )
-from kafka08.kernel.types import RECORDS_MAGIC, Messages
+from kafka08.kernel.types import NO_TIMESTAMP, Messages
 from kafka08.log.slices import AppendInfo
 from kafka08.log_limit import caused_by
-from kafka08.protocol.message_set import encode, pack
+from kafka08.protocol.message_set import pack
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding_batches
@@ -213,13 +214,12 @@ class Appender:
     def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
         """The records as a set in the topic's format."""
         config = self._replica_manager.log_manager.config_of(topic_partition.topic)
-        now_ms, count = self._runtime.time_ms(), len(records)
-        if config.magic == RECORDS_MAGIC:
-            keys, values = map(list, zip(*records, strict=True))
-            batch = kernel.build_from_lists(keys, values, 0, count, RECORDS_MAGIC, now_ms)
-            return pack(batch, codec, count - 1, RECORDS_MAGIC) if codec else batch
-        timestamps = [now_ms] * count if config.magic else None
-        return bytearray(encode(records, codec, magic=config.magic, timestamps=timestamps))
+        magic, count = config.magic, len(records)
+        now_ms = self._runtime.time_ms() if magic else NO_TIMESTAMP
+        keys: list[Any] = [key for key, _ in records]
+        values: list[Any] = [value for _, value in records]
+        plain = kernel.build_from_lists(keys, values, 0, count, magic, now_ms if magic else None)
+        return pack(plain, codec, count - 1, magic, now_ms) if codec else plain
 
     def _await_internal(
         self,

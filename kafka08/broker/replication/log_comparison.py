@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
+from kafka08.format import codec_of, format_of, magic_of
+from kafka08.format.types import ENTRY_HEADER, RECORDS_MAGIC
 from kafka08.protocol.message_set import NO_LIMIT
 from kafka08.protocol.types import Buffer
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 1000
 """The offsets of the first window of a DivergenceSearch."""
-_HEAD: Final = struct.Struct(">q8xBB")
-"""offset, magic and attributes of an entry."""
-_CODEC_BITS: Final = 7
 
 
 class Difference(Enum):
@@ -93,10 +91,12 @@ def same_entries(
 
 def _plain_offset(entries: memoryview) -> int | None:
     """The offset of the first entry, if it is one message: neither compressed nor a batch."""
-    if len(entries) < _HEAD.size:
+    magic = magic_of(entries)
+    if magic is None or magic >= RECORDS_MAGIC:
         return None
-    offset, magic, attributes = _HEAD.unpack_from(entries)
-    return offset if magic < 2 and not attributes & _CODEC_BITS else None
+    if len(entries) <= format_of(magic).codec_position or codec_of(entries):
+        return None
+    return int(ENTRY_HEADER.unpack_from(entries)[0])
 
 
 def _common_length(one: bytes, other: memoryview) -> int:

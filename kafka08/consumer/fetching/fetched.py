@@ -17,7 +17,7 @@ from kafka08.errors import (
     error_of,
 )
 from kafka08.kernel import MessageAndMetadata, MessageIterator
-from kafka08.kernel.types import ENTRY_HEADER, MIN_MESSAGE_BYTES
+from kafka08.kernel.types import ENTRY_HEADER, MESSAGE_MAGICS, MIN_MESSAGE_BYTES
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import NO_LAST_STABLE_OFFSET, AbortedTransaction, FetchResponse
 from kafka08.protocol.types import Buffer
@@ -181,6 +181,12 @@ class FetchedSet:
         return InvalidMessage(
             f"{self.topic_partition} at {self.source}, fetched from offset {self.offset}: {damage}"
         )
+
+
+def has_all_crcs_checked(summary: kernel.SetSummary) -> bool:
+    """Whether no CRC of a set that `kernel.validate` has read is left to check: in a compressed set
+    of messages each has its own; records have that of their batch."""
+    return not (summary.codec and summary.magics & MESSAGE_MAGICS)
 
 
 def fetched_set(

@@ -39,7 +39,7 @@ from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.committed import committed
 from kafka08.consumer.fetching.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetching.fetch_settings import NO_RESET, SMALLEST, FetchOptions
-from kafka08.consumer.fetching.fetched import FetchedSet
+from kafka08.consumer.fetching.fetched import FetchedSet, has_all_crcs_checked
 from kafka08.consumer.fetching.owned_partition import (
     WITHHELD,
     Chunk,
@@ -60,7 +60,6 @@ from kafka08.errors import (
     ProtocolError,
     error_for,
 )
-from kafka08.kernel.types import MESSAGE_MAGICS
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
@@ -547,8 +546,7 @@ class PartitionFetcher:
             return Chunk(partition, b"", offset, offset, error=behind, hold=True)
         if result.aborted and self._config.isolation == READ_COMMITTED:
             data = committed(data, result.aborted)
-        verified = not (summary.codec and summary.magics & MESSAGE_MAGICS)
-        return Chunk(partition, data, offset, next_offset, epoch, verified)
+        return Chunk(partition, data, offset, next_offset, epoch, has_all_crcs_checked(summary))
 
     def _reset(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions that have passed their log's end, or whose position was deleted. A former

@@ -194,7 +194,7 @@ class Chunk(NamedTuple):
 
     next_offset   the offset after its last message; reading the chunk to its end finishes it
     epoch         of the leader that appended its last message; NO_LEADER_EPOCH: not known
-    verified      the CRCs of its entries were checked and none is compressed
+    verified      all its CRCs were checked, also those inside of compressed sets
     hold          nothing is fetched after it until the reader has raised its error
     """
 
