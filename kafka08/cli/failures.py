@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
-from kafka08.cli.peer_kind import PeerKind, kind_of_peer
 from kafka08.errors import (
     AuthenticationFailed,
     ConfigError,
@@ -42,7 +41,6 @@ from kafka08.errors import (
     ZooKeeperUnreachable,
 )
 from kafka08.nearest import did_you_mean
-from kafka08.structs import host_port
 
 FAILED: Final = 1
 MISUSE: Final = 2
@@ -102,32 +100,6 @@ ADVICE: Final[dict[type[Exception], str]] = {
 }
 """Error → advice. The first error in a chain of causes that has advice decides; a class comes
 before its base. The names of options are filled in."""
-
-_AT_ZOOKEEPERS: Final = {
-    PeerKind.ZOOKEEPER_WITHOUT_QUORUM: "start the other servers of the ensemble of {at}: a "
-    "majority of them must run, and reach each other",
-    PeerKind.KAFKA: "{at} is a Kafka broker: give it with {bootstrap}; ZooKeeper's default port is "
-    "2181",
-    PeerKind.TLS: "{at} speaks TLS: give a port of ZooKeeper without it (clientPort)",
-    PeerKind.HTTP: "{at} is an HTTP server, such as ZooKeeper's own for administrators: give its "
-    "clientPort, which is 2181 by default",
-}
-_NO_BROKER: Final = (
-    "{at} is a ZooKeeper server: give a broker with {bootstrap}, whose default port is 9092; a "
-    "command that has {zookeeper} takes this address there"
-)
-_AT_BROKERS: Final = {
-    PeerKind.ZOOKEEPER: _NO_BROKER,
-    PeerKind.ZOOKEEPER_WITHOUT_QUORUM: _NO_BROKER,
-    PeerKind.KAFKA: "{at} is a listener without TLS: set security.protocol to PLAINTEXT or "
-    "SASL_PLAINTEXT, or give the port of one with it",
-    PeerKind.TLS: "{at} speaks TLS: set security.protocol to SSL or SASL_SSL, in the file of "
-    "--command-config or --config, or give a listener without TLS",
-    PeerKind.HTTP: "{at} is an HTTP server: give the port of a broker, which is 9092 by default",
-}
-"""What was found at an address that ZooKeeper, or a broker, was expected to have → advice."""
-PEERS_MAX: Final = 3
-"""So many addresses are looked at."""
 
 as_json = False
 """Whether the command that runs was given --json."""
@@ -219,25 +191,14 @@ def advice_for(error: Exception) -> str | None:
     """The advice for `error` or, if there is none, for its cause."""
     for cause in _chain(error):
         if isinstance(cause, ZooKeeperUnreachable | NoBrokersAvailable):
-            found = _advice_for_peer(cause)
+            from kafka08.cli.peer_kind import advice_for_peer  # few commands need it
+
+            found = advice_for_peer(cause)
             if found is not None:
                 return found.format(**OPTIONS | getattr(error, _OWN_OPTIONS, {}))
         for kind, advice in ADVICE.items():
             if isinstance(cause, kind):
                 return advice.format(**OPTIONS | getattr(error, _OWN_OPTIONS, {}))
-    return None
-
-
-def _advice_for_peer(error: ZooKeeperUnreachable | NoBrokersAvailable) -> str | None:
-    """The advice for an address that is another server's; None if none is."""
-    if isinstance(error, ZooKeeperUnreachable):
-        known, right = _AT_ZOOKEEPERS, PeerKind.ZOOKEEPER
-    else:
-        known, right = _AT_BROKERS, PeerKind.TLS if "TLS" in str(error) else PeerKind.KAFKA
-    for host, port in error.addresses[:PEERS_MAX]:
-        kind = kind_of_peer(host, port)
-        if kind in known and kind is not right:
-            return known[kind].replace("{at}", host_port(host, port))
     return None
 
 

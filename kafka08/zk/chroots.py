@@ -19,27 +19,28 @@ LOOKED_AT_MAX: Final = 500
 
 def no_brokers(zk: ZkClient) -> NoBrokerRegistered:
     """The error for a path below which no broker is registered, with those where some are."""
+    there = f", but at {found}" if (found := _elsewhere(zk)) else ""
     return NoBrokerRegistered(
-        f"no broker is registered in {paths.BROKER_IDS} at {zk.hosts}{zk.chroot}{_there(zk)}"
+        f"no broker is registered in {paths.BROKER_IDS} at {zk.hosts}{zk.chroot}{there}"
     )
 
 
 def absent(zk: ZkClient) -> NoChroot:
     """The error for a chroot that does not exist, with the paths below which there are brokers."""
-    there = _there(zk).replace(", but", ", but brokers are registered", 1)
+    there = f", but brokers are registered at {found}" if (found := _elsewhere(zk)) else ""
     return NoChroot(
         f"the chroot {zk.chroot} does not exist at {zk.hosts}{there}; the first broker that has it "
         "in its zookeeper.connect creates it"
     )
 
 
-def _there(zk: ZkClient) -> str:
-    """Where brokers of the same ensemble are registered, as the end of a sentence."""
+def _elsewhere(zk: ZkClient) -> str:
+    """The other places of the same ensemble where brokers are registered; "" if there is none."""
     try:
         found = [connect for connect in clusters_beside(zk) if connect != zk.connect]
     except ZooKeeperError:
         found = []
-    return f", but at {some_of(found)}" if found else ""
+    return some_of(found) if found else ""
 
 
 def clusters_beside(zk: ZkClient) -> list[str]:
