@@ -81,7 +81,7 @@ def topic_partition(text: str) -> TopicPartition:
     """`pages:0`, or as Kafka's tools write it, `pages-0`. BadParameter."""
     topic, _, number = text.rpartition(":" if ":" in text else "-")
     if not topic or not is_number(number):
-        raise click.BadParameter(f"{text!r} is not a topic and a number, such as pages:0")
+        raise click.BadParameter(f"{text!r} is not of the form TOPIC:NUMBER")
     return TopicPartition(topic, int(number))
 
 

@@ -131,7 +131,7 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )
 @click.pass_context
 def root(context: click.Context, /, **_: Any) -> None:
-    """Apache Kafka of the ZooKeeper age, 0.8 to 0.10: brokers, clients and tools."""
+    """Apache Kafka of the ZooKeeper age, 0.8 to 0.11: brokers, clients and tools."""
     from kafka08.cli.echo import wanted_colour
     from kafka08.cli.stderr_logging import set_up_stderr_logging
 
