@@ -9,7 +9,8 @@ import kafka08
 
 ROOT = Path(kafka08.__file__).parent
 BY_NAME = re.compile(
-    r"creates_topics=True|(?<!\w)MetadataRequest\((?!None|\[\]|topics or None|wanted)[^)]"
+    r"creates_topics=True|(?<!\w)MetadataRequest\("
+    r"(?!None|\[\]|\[\"\"\]|topics or None|wanted)[^)]"
 )
 PRODUCERS = {"producer/old/producer.py", "producer/sender.py", "spark/sink.py"}
 NO_CLIENTS = {"broker", "simulation", "protocol"}
