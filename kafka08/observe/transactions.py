@@ -73,7 +73,7 @@ def transactions(cluster: ClusterClient, runtime: Runtime) -> list[FoundTransact
         records = _records(cluster, tp, starts[tp], ends[tp], runtime)
         newest = {decode_key(key): value for key, value in records}
         found += [
-            FoundTransaction(name, decode_transaction(value), coordinator)
+            FoundTransaction(name, decode_transaction(value, of_any_broker=True), coordinator)
             for name, value in newest.items()
             if value is not None
         ]

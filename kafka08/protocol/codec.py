@@ -266,10 +266,14 @@ def decode_response(request: type[Request], payload: Buffer, version: int = 0) -
         raise ProtocolError(f"{field_at(error)}: {error}") from error
 
 
-def decode_body(cls: type[M], buffer: Buffer, position: int = 0) -> tuple[M, int]:
-    """The message of class `cls` that starts at `position`, and its end."""
+def decode_body(
+    cls: type[M], buffer: Buffer, position: int = 0, *, is_flexible: bool = False
+) -> tuple[M, int]:
+    """The message of class `cls` that starts at `position`, and its end. `is_flexible`: lengths are
+    compact and records tagged."""
+    decoders = FLEXIBLE_DECODERS if is_flexible else DECODERS
     try:
-        return DECODERS[cls](memoryview(buffer), position)
+        return decoders[cls](memoryview(buffer), position)
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
 

@@ -5,7 +5,9 @@
                             topics:[topic:string partitions:[i32]]? last_update_ms:i64 start_ms:i64
 
 A null value deletes the transactional id. The topics are null in the state EMPTY and none in both
-COMPLETE states. Source: kafka.coordinator.transaction.TransactionLog 0.11.0.2.
+COMPLETE states. Brokers from 4.0 on write version 1 of the value, which is flexible (its tagged
+fields are of no use here): tools read it, brokers of ours write version 0. Source:
+kafka.coordinator.transaction.TransactionLog 0.11.0.2, TransactionLogValue 4.4.0.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from kafka08.protocol.types import Buffer, Int8, Int16, Int32, Int64, Request, S
 from kafka08.structs import TopicPartition
 
 VERSION: Final = 0
+FLEXIBLE_VERSION: Final = 1
+VERSION_BYTES: Final = 2
 NO_START: Final = -1
 
 
@@ -99,11 +103,14 @@ def encode_transaction(record: TransactionRecord) -> bytes:
     )
 
 
-def decode_transaction(data: Buffer) -> TransactionRecord:
-    """ProtocolError for an unknown version or state, or malformed bytes."""
-    value, _ = decode_body(_Value, data)
-    if value.version != VERSION:
-        raise ProtocolError(f"transaction log: unknown value version {value.version}")
+def decode_transaction(data: Buffer, *, of_any_broker: bool = False) -> TransactionRecord:
+    """ProtocolError for an unknown version or state, or malformed bytes. `of_any_broker`: also as
+    brokers from 4.0 on write it."""
+    version = int.from_bytes(data[:VERSION_BYTES])
+    is_flexible = of_any_broker and version == FLEXIBLE_VERSION
+    value, _ = decode_body(_Value, data, is_flexible=is_flexible)
+    if not is_flexible and version != VERSION:
+        raise ProtocolError(f"transaction log: unknown value version {version}")
     try:
         state = TransactionState(value.state)
     except ValueError:
