@@ -9,6 +9,7 @@ descriptions as kafka-topics does, `select` has its filters. Start reading with 
 
 from __future__ import annotations
 
+from kafka08.admin.acls import Acl
 from kafka08.admin.broker_admin import BrokerAdmin
 from kafka08.admin.brokers import BrokerDescription
 from kafka08.admin.client import AdminClient
@@ -21,6 +22,7 @@ from kafka08.admin.description import (
 from kafka08.admin.moves import MoveStatus
 
 __all__ = [
+    "Acl",
     "AdminClient",
     "BrokerAdmin",
     "BrokerDescription",

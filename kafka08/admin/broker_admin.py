@@ -3,7 +3,7 @@
     from        brokers serve
     0.8         what lists and describes topics: without dead replicas and overrides
     0.10.1      create_topic, delete_topic
-    0.11        overrides, delete_records
+    0.11        overrides, delete_records, acls
     1.0         alter_topic, log_dirs
     1.1         delete_group
 
@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kafka08.admin.acls import Acl, describe_acls
 from kafka08.admin.brokers import BrokerDescription, brokers_of, chosen
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.record_deletions import delete_records
@@ -319,6 +320,14 @@ class BrokerAdmin(Closeable):
         except UnsupportedVersion:
             raise self._too_old("to describe log directories") from None
         return found
+
+    def acls(self, principal: str | None = None) -> list[Acl]:
+        """The access control entries of the cluster, or those of a principal (`User:alice`),
+        sorted. AdminError from brokers without an authorizer, and for who may not see them."""
+        try:
+            return describe_acls(self._cluster, principal)
+        except UnsupportedVersion:
+            raise self._too_old("to describe ACLs") from None
 
     def _grow(
         self,

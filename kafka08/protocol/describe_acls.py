@@ -1,15 +1,30 @@
 """DescribeAcls (key 29): the access control entries that match a filter.
 
-A broker without an authorizer responds with 54. Source: kafka.server.KafkaApis 0.11.0.2.
+A broker without an authorizer responds with 54. Source: kafka.server.KafkaApis 0.11.0.2,
+org.apache.kafka.common.requests 3.9.1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int8, Int16, Int32, NullableString, Request, Response, String
+from kafka08.protocol.types import (
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    WireForm,
+)
+
+ANY: Final = 1
+"""A filter's number that matches every type, pattern, operation or permission."""
+LITERAL: Final = 3
 
 
 @dataclass(slots=True)
@@ -25,6 +40,7 @@ class DescribedAclResource:
     resource_type: Int8
     resource_name: String
     acls: list[DescribedAcl]
+    pattern_type: Int8 = LITERAL
 
 
 @dataclass(slots=True)
@@ -45,6 +61,56 @@ class DescribeAclsRequest(Request):
     host: NullableString
     operation: Int8
     permission_type: Int8
+    pattern_type: Int8 = ANY
+    """Version 1: whether names are meant as they are, or as prefixes."""
+
+
+class DescribeAclsRequestV0(WireForm, of=DescribeAclsRequest):
+    resource_type: Int8
+    resource_name: NullableString
+    principal: NullableString
+    host: NullableString
+    operation: Int8
+    permission_type: Int8
+
+
+class DescribedAclResourceV0(WireForm, of=DescribedAclResource):
+    resource_type: Int8
+    resource_name: String
+    acls: list[DescribedAcl]
+
+
+class DescribeAclsResponseV0(WireForm, of=DescribeAclsResponse):
+    throttle_ms: Int32
+    error_code: Int16
+    message: NullableString
+    resources: list[DescribedAclResourceV0]
+
+
+class DescribeAclsRequestV1(WireForm, of=DescribeAclsRequest):
+    """2.0: adds the type of the pattern."""
+
+    resource_type: Int8
+    resource_name: NullableString
+    pattern_type: Int8
+    principal: NullableString
+    host: NullableString
+    operation: Int8
+    permission_type: Int8
+
+
+class DescribedAclResourceV1(WireForm, of=DescribedAclResource):
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8
+    acls: list[DescribedAcl]
+
+
+class DescribeAclsResponseV1(WireForm, of=DescribeAclsResponse):
+    throttle_ms: Int32
+    error_code: Int16
+    message: NullableString
+    resources: list[DescribedAclResourceV1]
 
 
 API = Api(
@@ -52,5 +118,8 @@ API = Api(
     "DescribeAcls",
     DescribeAclsRequest,
     DescribeAclsResponse,
-    (ApiVersion(0, DescribeAclsRequest, DescribeAclsResponse, since=Level.V0_11_0),),
+    (
+        ApiVersion(0, DescribeAclsRequestV0, DescribeAclsResponseV0, since=Level.V0_11_0),
+        ApiVersion(1, DescribeAclsRequestV1, DescribeAclsResponseV1, since=None),
+    ),
 )

@@ -22,6 +22,15 @@ LISTENERS: Final = (*OF_CLIENTS, "PROXIED", "CONTROLLER")
 """PROXIED names the port of a proxy."""
 
 
+def authorizer(name: str) -> dict[str, str]:
+    """The keys of a broker with this authorizer that lets everybody do what no entry is about."""
+    return {
+        "authorizer.class.name": name,
+        "allow.everyone.if.no.acl.found": "true",
+        "super.users": "User:ANONYMOUS",
+    }
+
+
 class KraftBroker(JvmProcess):
     """address    listener → its host:port
     secured       the same for clients with TLS and a login
@@ -53,6 +62,7 @@ class KraftBroker(JvmProcess):
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "log.cleaner.dedupe.buffer.size": "4194304",
+            **authorizer("org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         }
         config = directory / "server.properties"
         config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))

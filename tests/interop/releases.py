@@ -19,11 +19,16 @@ from tests.interop.jvm import (
     knows_brokers,
     new_zookeeper,
 )
-from tests.interop.kraft_broker import POM_4_4, KraftBroker
+from tests.interop.kraft_broker import POM_4_4, KraftBroker, authorizer
 from tests.waiting import until
 
 RELEASES = {"0.11.0.3": POM_0_11, "2.8.2": POM_2_8, "3.9.1": POM_3_9, "4.4.0": POM_4_4}
 TODAYS = ("2.8.2", "3.9.1", "4.4.0")
+AUTHORIZERS = {
+    "0.11.0.3": "kafka.security.auth.SimpleAclAuthorizer",
+    "2.8.2": "kafka.security.authorizer.AclAuthorizer",
+    "3.9.1": "kafka.security.authorizer.AclAuthorizer",
+}
 
 
 class Running(NamedTuple):
@@ -49,6 +54,7 @@ def broker_of(release: str, directory: Path) -> Iterator[Running]:
         "delete.topic.enable": "true",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
+        **authorizer(AUTHORIZERS[release]),
     }
     with (
         new_zookeeper(directory) as zookeeper,

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
+from typing import Any
 
+import confluent_kafka.admin
 import pytest
 
-from kafka08.admin import BrokerAdmin
-from kafka08.client import parse_bootstrap
+from kafka08.admin import Acl, BrokerAdmin
+from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer import KafkaConsumer
 from kafka08.doctor import SnapshotReader, findings_of
 from kafka08.errors import AdminError
 from kafka08.exporter import Watch
 from kafka08.observe.place import ClusterPlace
+from kafka08.observe.transactions import transactions, waiting_partitions
 from kafka08.pages.details import group_details, topic_details
 from kafka08.pages.live import Live
 from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.protocol.delete_records import HIGH_WATERMARK
+from kafka08.protocol.transaction_records import TransactionState
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from tests.interop.releases import RELEASES, Running, broker_of
 from tests.waiting import until
 
 _names = count()
+confluent: Any = confluent_kafka.admin
 
 
 @pytest.fixture(scope="module", params=list(RELEASES))
@@ -157,6 +163,64 @@ def test_log_directories_have_their_replicas(
     (found,) = admin.log_dirs()[1]
     assert (found.error_code, found.path) == (0, str(broker.log_dir))
     until(lambda: topic in {t.topic for d in admin.log_dirs()[1] for t in d.topics}, "its log")
+
+
+def test_acls_are_read(
+    admin: BrokerAdmin, topic: str, broker: Running, request: pytest.FixtureRequest
+) -> None:
+    """All, or those of a principal; with prefixes from 2.0 on."""
+    kind, pattern = confluent.ResourceType, confluent.ResourcePatternType
+    of_topic = pattern.PREFIXED if is_later_than_0_11(request) else pattern.LITERAL
+    operation, permission = confluent.AclOperation, confluent.AclPermissionType
+    entries = [
+        confluent.AclBinding(
+            *(kind.TOPIC, topic, of_topic, "User:zoe", "*", operation.READ, permission.ALLOW)
+        ),
+        confluent.AclBinding(
+            *(kind.GROUP, "*", pattern.LITERAL, "User:yan", "10.0.0.1", operation.ALL),
+            permission.DENY,
+        ),
+    ]
+    client = confluent.AdminClient({"bootstrap.servers": broker.address})
+    for future in client.create_acls(entries, request_timeout=30).values():
+        future.result(30)
+    of_zoe = Acl("topic", topic, of_topic.name.lower(), "User:zoe", "*", "read", True)
+    of_yan = Acl("group", "*", "literal", "User:yan", "10.0.0.1", "all", False)
+    until(lambda: admin.acls() == [of_yan, of_zoe], "both", explain=lambda: str(admin.acls()))
+    assert admin.acls("User:zoe") == [of_zoe]
+    for future in client.delete_acls(
+        [
+            confluent.AclBindingFilter(
+                *(kind.ANY, None, pattern.ANY, None, None, operation.ANY, permission.ANY)
+            )
+        ]
+    ).values():
+        future.result(30)
+
+
+def test_transactions_are_listed(admin: BrokerAdmin, topic: str, broker: Running) -> None:
+    """With their states, and the partitions in which an open one keeps readers waiting."""
+    tp = TopicPartition(topic, 0)
+    bootstrap = parse_bootstrap(broker.address)
+    with (
+        KafkaProducer(bootstrap_servers=broker.address, transactional_id=topic) as producer,
+        closing(ClusterClient(bootstrap, negotiates=True)) as cluster,
+    ):
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send(ProducerRecord(topic, b"v", partition=0)).result(30)
+            (open_,) = [t for t in transactions(cluster, THREADS) if t.transactional_id == topic]
+            assert open_.record.partitions == {tp}
+            (waiting,) = waiting_partitions(cluster, [tp], THREADS)
+            assert (waiting.offset, waiting.end, waiting.transaction) == (0, 1, open_)
+        until(
+            lambda: (
+                [t.record.state for t in transactions(cluster, THREADS)]
+                == [TransactionState.COMPLETE_COMMIT]
+            ),
+            "the end",
+        )
+        assert waiting_partitions(cluster, [tp], THREADS) == []
 
 
 def test_a_cluster_has_an_id(admin: BrokerAdmin) -> None:
