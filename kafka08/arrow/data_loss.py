@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kafka08.arrow.ranges import OffsetRange
+from kafka08.consumer.fetching.truncation import LogTruncated
 from kafka08.errors import ClientError
 from kafka08.structs import TopicPartition
 
@@ -56,6 +57,21 @@ class Loss:
         if self.earliest is None:
             return f"{self.wanted}: the partition is gone"
         return f"{self.wanted}: only [{self.earliest}, {self.latest}) is there"
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """The log of a new leader lacks messages that were read. `left`: what is still to be read."""
+
+    left: OffsetRange
+    cause: LogTruncated
+
+    def __str__(self) -> str:
+        return self.cause.detail
+
+    @property
+    def accepted(self) -> str:
+        return f"{self}; reading continues at offset {self.left.from_offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +151,9 @@ def clamp(
     return kept, losses
 
 
-def report(losses: Iterable[Loss | RecreatedTopic | MissingPartition], *, fail: bool) -> None:
+def report(
+    losses: Iterable[Loss | Truncation | RecreatedTopic | MissingPartition], *, fail: bool
+) -> None:
     """Raise DataLost with all of `losses`, or log each; nothing if there are none."""
     listed = list(losses)
     if not listed:

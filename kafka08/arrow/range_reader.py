@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from kafka08 import kernel
 from kafka08.arrow.checked_set import CheckedSet
-from kafka08.arrow.data_loss import DataLost, Loss, report
+from kafka08.arrow.data_loss import DataLost, Loss, Truncation, report
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ReadSettings
 from kafka08.client.cluster import ClusterClient
@@ -29,6 +29,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.committed import committed
 from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, has_all_crcs_checked
+from kafka08.consumer.fetching.truncation import LogTruncated, check_position, epoch_of
 from kafka08.errors import (
     ClientError,
     InvalidMessage,
@@ -45,7 +46,7 @@ from kafka08.kernel.types import MESSAGE_MAGICS
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import RACK_VERSION, READ_COMMITTED, FetchResponse
 from kafka08.protocol.frame import FrameTooLarge
-from kafka08.structs import Broker
+from kafka08.structs import NO_LEADER_EPOCH, Broker
 from kafka08.waiting import give_up_at
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,9 @@ class RangeReader:
         self._negotiates = negotiates
         self._lent = ExitStack()
         self._connection: Connection | None = None
+        self._epoch = NO_LEADER_EPOCH
+        """Of the leader that appended the message before `position`, or of a later one that had
+        it."""
         self._gone_since: float | None = None
         """When (monotonic seconds) the brokers began to list no such partition."""
 
@@ -107,6 +111,7 @@ class RangeReader:
                         self._send_ahead(following)
                 yield fetched
                 self.position = following
+                self._epoch = epoch_of(fetched.data)
         finally:
             self._disconnect()
 
@@ -216,9 +221,9 @@ class RangeReader:
     def _connected(self) -> Connection:
         if self._connection is None:
             self._leader = leader = self._leader or self._find_leader()
-            self._connection = self._lent.enter_context(
-                self._pool.connection(leader.host, leader.port)
-            )
+            connection = self._lent.enter_context(self._pool.connection(leader.host, leader.port))
+            check_position(connection, self._tp, self.position, self._epoch)
+            self._connection = connection
         return self._connection
 
     def _find_leader(self) -> Broker:
@@ -245,7 +250,11 @@ class RangeReader:
     def _get_over(self, error: KafkaError) -> KafkaError:
         """Prepare the next attempt, and return the error in case that fails, too. Raises an error
         that is not retriable."""
-        if isinstance(error, OffsetOutOfRange):
+        if isinstance(error, LogTruncated):
+            report([Truncation(self._left(), error)], fail=self._settings.fail_on_data_loss)
+            self._epoch = NO_LEADER_EPOCH
+            error = OffsetOutOfRange(error.detail)
+        elif isinstance(error, OffsetOutOfRange):
             try:
                 if self._pass_over_lost():
                     return error

@@ -20,9 +20,17 @@ from kafka08.client.retry import RetryPolicy, is_retriable_at_leader, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.fetching.batch import BatchLimits, MessageBatch
 from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, next_offset_after
+from kafka08.consumer.fetching.truncation import check_position, epoch_of
 from kafka08.errors import InvalidMessage, KafkaError
-from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchResponse
-from kafka08.structs import TopicPartition
+from kafka08.protocol.fetch import (
+    MAGIC_1_VERSION,
+    MAGIC_2_VERSION,
+    RACK_VERSION,
+    FetchRequest,
+    FetchResponse,
+)
+from kafka08.protocol.version_ranges import VersionRanges
+from kafka08.structs import NO_LEADER_EPOCH, Broker, TopicPartition
 
 FETCH_BYTES: Final = 1024 * 1024
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -57,6 +65,11 @@ class PartitionReader:
     ) -> None:
         self.position = offset
         self.high_watermark = -1
+        self._epoch = NO_LEADER_EPOCH
+        """Of the leader that appended the message before the position, or of a later one that had
+        it."""
+        self._leader: Broker | None = None
+        """The one that has it; None: perhaps another one leads."""
         self._cluster = cluster
         self._tp = topic_partition
         self._fetch_bytes = fetch_bytes
@@ -79,11 +92,13 @@ class PartitionReader:
         log end. The next call fetches batches again that were not taken from this iterator.
 
         If the leader moves or does not respond, it is looked up again, as often and as long as the
-        retry policy allows. Raises OffsetOutOfRange, InvalidMessage (a damaged
-        message), MessageTooLarge, and the error of the last attempt.
+        retry policy allows. Raises OffsetOutOfRange, LogTruncated if another leader lacks what was
+        read before, InvalidMessage (a damaged message), MessageTooLarge, and the error of the last
+        attempt.
         """
         fetched = self._fetch()
         self.high_watermark = fetched.high_watermark
+        self._epoch = epoch_of(fetched.data) if len(fetched.data) else self._epoch
         for batch in fetched.batches(limits, timestamps=self._timestamps):
             self.position = batch.last_offset + 1
             yield batch
@@ -123,6 +138,7 @@ class PartitionReader:
 
     def _look_up_leader(self, _: KafkaError) -> None:
         """Ask for all topics: a request for a deleted topic by name would create it again."""
+        self._leader = None
         self._cluster.refresh()
 
     def _fetch_once(self, size: int) -> FetchedSet:
@@ -131,9 +147,18 @@ class PartitionReader:
             {self._tp: (self.position, size)}, max_wait_ms=self._wait_ms, min_bytes=1
         )
         with self._cluster.connection(leader) as connection:
-            preferred = MAGIC_1_VERSION if self._timestamps else 0
-            request.version = fetch_version(connection.versions, preferred)
+            if leader != self._leader:
+                check_position(connection, self._tp, self.position, self._epoch)
+                self._leader = leader
+            request.version = self._version(connection.versions)
             response = connection.send(request)
             source = str(connection)
         assert isinstance(response, FetchResponse)
         return fetched_set(response, self._tp, self.position, max_bytes=size, source=source)
+
+    def _version(self, versions: VersionRanges) -> int:
+        """Record batches as the log has them, which no broker has to convert and which have leader
+        epochs; from brokers before 0.11 timestamps only if they are wanted."""
+        if versions.serves_beyond(FetchRequest, MAGIC_2_VERSION - 1):
+            return fetch_version(versions, RACK_VERSION)
+        return fetch_version(versions, MAGIC_1_VERSION if self._timestamps else 0)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kafka08.mirror.move import Move
 from kafka08.mirror.offset_map import OffsetMap
 from kafka08.mirror.sources import NO_TIME, Headers, Source
-from kafka08.structs import TopicPartition
+from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 POLL_S = 5.0
 
@@ -91,7 +91,7 @@ def differing(here: Row, there: Row) -> str:
 
 def rows(source: Source, tp: TopicPartition, begin: int, end: int | None) -> Iterator[Row]:
     """The messages of a partition from `begin` up to `end`, or until none come."""
-    source.seek({tp: begin})
+    source.seek({tp: OffsetAndMetadata(begin)})
     while portions := source.poll(POLL_S):
         for portion in portions:
             columns = (

@@ -71,7 +71,9 @@ class ExactCopier:
             sent = [(portion, self._send(portion)) for portion in portions]
             for portion, results in sent:
                 copied = Copied(
-                    portion.topic_partition, runs_of(portion.offsets, _stored(results, portion))
+                    portion.topic_partition,
+                    runs_of(portion.offsets, _stored(results, portion)),
+                    leader_epoch=portion.leader_epoch,
                 )
                 self._producer.send(ProducerRecord(self._records, copied.encode(), partition=0))
         for portion in portions:

@@ -49,7 +49,7 @@ from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.runtime import Event
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import NO_OFFSET, TopicPartition, host_port
+from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition, host_port
 
 logger = logging.getLogger(__name__)
 
@@ -314,9 +314,9 @@ class Move:
                     target.alter_topic(step.topic, partitions=step.partitions)
                     logger.info("%s has %d partitions now", step.topic, step.partitions)
 
-    def _positions(self, copied: OffsetMap) -> dict[TopicPartition, int]:
-        """Where to read each partition from. MirrorFailed for messages that are not there any
-        more."""
+    def _positions(self, copied: OffsetMap) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Where to read each partition from, with the leader epoch of what was copied. MirrorFailed
+        for messages that are not there any more."""
         partitions = [
             TopicPartition(topic.name, p.partition)
             for topic in self._wanted_topics()
@@ -326,15 +326,17 @@ class Move:
             starts = log_starts(cluster, partitions)
             # Not the high watermark, of which a new leader may not know.
             ends = leader_log_ends(cluster, partitions)
-        found, deleted, lost = dict(starts), [], []
+        found = {tp: OffsetAndMetadata(start) for tp, start in starts.items()}
+        deleted, lost = [], []
         for tp in partitions:
             at = copied.position(tp)
             if at is None:
                 continue
-            found[tp] = max(at, starts[tp])
-            if at < starts[tp]:
+            if at >= starts[tp]:
+                found[tp] = OffsetAndMetadata(at, leader_epoch=copied.epoch(tp))
+            else:
                 deleted.append(f"{tp}: {at} to {starts[tp] - 1}")
-            elif at > ends[tp]:
+            if at > ends[tp]:
                 lost.append(f"{tp}: {ends[tp]} to {at - 1}")
         if lost:
             raise MirrorFailed(

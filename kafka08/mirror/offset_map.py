@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kafka08.errors import ConfigError
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_LEADER_EPOCH, TopicPartition
 
 
 class Run(NamedTuple):
@@ -32,18 +32,23 @@ class Run(NamedTuple):
 class Copied(NamedTuple):
     """A stretch of messages of one partition, in order; or a beginning (`beginning`).
 
-    process   the id of the process that begins; "": this is a stretch
+    process       the id of the process that begins; "": this is a stretch
+    leader_epoch  of the leader of the source that appended its last message, or of a later one that
+                  had it; NO_LEADER_EPOCH: not known
     """
 
     topic_partition: TopicPartition
     runs: tuple[Run, ...]
     process: str = ""
+    leader_epoch: int = NO_LEADER_EPOCH
 
     def encode(self) -> bytes:
         topic, partition = self.topic_partition
         fields: dict[str, Any] = {"topic": topic, "partition": partition, "runs": self.runs}
         if self.process:
             fields["process"] = self.process
+        if self.leader_epoch != NO_LEADER_EPOCH:
+            fields["epoch"] = self.leader_epoch
         return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
@@ -53,7 +58,8 @@ class Copied(NamedTuple):
             found = json.loads(text or b"")
             runs = tuple(Run(*map(int, run)) for run in found["runs"])
             tp = TopicPartition(str(found["topic"]), int(found["partition"]))
-            return cls(tp, runs, str(found.get("process", "")))
+            epoch = int(found.get("epoch", NO_LEADER_EPOCH))
+            return cls(tp, runs, str(found.get("process", "")), epoch)
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigError(f"{text!r:.60} is no record of a move: {error}") from error
 
@@ -94,6 +100,7 @@ class OffsetMap:
     def __init__(self) -> None:
         self.next_record = 0
         self._runs: dict[TopicPartition, list[Run]] = {}
+        self._epochs: dict[TopicPartition, int] = {}
         self._processes: list[str] = []
         """In the order in which they began first."""
 
@@ -109,6 +116,7 @@ class OffsetMap:
             self._processes.append(copied.process)
         if copied.runs:
             self._runs.setdefault(copied.topic_partition, []).extend(copied.runs)
+            self._epochs[copied.topic_partition] = copied.leader_epoch
 
     def has_later_than(self, process: str) -> bool:
         """Whether another process has begun after this one, which must copy no more."""
@@ -118,6 +126,10 @@ class OffsetMap:
         """The source's offset from which the move goes on; None before the first message."""
         runs = self._runs.get(tp)
         return runs[-1].end if runs else None
+
+    def epoch(self, tp: TopicPartition) -> int:
+        """The leader epoch of the last message that was copied; NO_LEADER_EPOCH: not known."""
+        return self._epochs.get(tp, NO_LEADER_EPOCH)
 
     def first(self, tp: TopicPartition) -> int | None:
         """The source's offset of the first message that was copied."""

@@ -19,7 +19,7 @@ from kafka08.errors import NoOffsetForPartition, OffsetOutOfRange
 from kafka08.lifecycle import Closeable
 from kafka08.mirror.outcome import MirrorFailed
 from kafka08.protocol.fetch import MAGIC_2_VERSION, FetchRequest
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
 MESSAGES_AT_ONCE: Final = 16_384
 FETCH_BYTES: Final = 1 << 20
@@ -36,8 +36,11 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(slots=True)
 class Portion:
-    """Messages of one partition, in order; each list has one item for each. `times`: NO_TIME for a
-    message without a timestamp."""
+    """Messages of one partition, in order; each list has one item for each.
+
+    times         NO_TIME for a message without a timestamp
+    leader_epoch  see kafka08.mirror.offset_map.Copied
+    """
 
     topic_partition: TopicPartition
     offsets: list[int] = field(default_factory=list)
@@ -45,6 +48,7 @@ class Portion:
     values: list[bytes | None] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
+    leader_epoch: int = NO_LEADER_EPOCH
 
     @property
     def size(self) -> int:
@@ -60,8 +64,9 @@ class Source(Protocol):
         partition is no longer there, and errors that may pass. MirrorFailed if messages were lost
         that it has returned."""
 
-    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from there on; others are not read any more."""
+    def seek(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Read these partitions from there on; others are not read any more. Where a position has a
+        leader epoch, messages before it that were lost since are noticed."""
 
     def close(self) -> None: ...
 
@@ -101,9 +106,13 @@ class NewSource(Closeable):
             portion.values.append(message.value)
             portion.times.append(message.timestamp)
             portion.headers.append(message.headers)
+        if portions:
+            at = self._consumer.positions()
+            for tp, portion in portions.items():
+                portion.leader_epoch = at[tp].leader_epoch
         return list(portions.values())
 
-    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+    def seek(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         self._consumer.assign(positions)
         for tp, offset in positions.items():
             self._consumer.seek(tp, offset)
@@ -142,10 +151,10 @@ class OldSource(Closeable):
                 self._readers = self._readers[number + 1 :] + self._readers[: number + 1]
                 return
 
-    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+    def seek(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         self._readers = [
-            PartitionReader(self._cluster, tp, offset, fetch_bytes=FETCH_BYTES, wait_ms=0)
-            for tp, offset in positions.items()
+            PartitionReader(self._cluster, tp, one.offset, fetch_bytes=FETCH_BYTES, wait_ms=0)
+            for tp, one in positions.items()
         ]
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Final
 
-from kafka08.client.cluster import ClusterClient
+from kafka08.client.cluster import ClusterClient, send_at_version
 from kafka08.client.requests import coordinator_of
 from kafka08.client.retry import PASSING, RetryPolicy, is_retriable, retry
 from kafka08.errors import (
@@ -55,6 +55,7 @@ from kafka08.protocol.end_txn import EndTxnRequest
 from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.init_producer_id import InitProducerIdRequest
 from kafka08.protocol.txn_offset_commit import (
+    EPOCH_VERSION,
     TxnOffset,
     TxnOffsetCommitRequest,
     TxnOffsetTopic,
@@ -161,13 +162,16 @@ class Transactions:
             self._ask(AddOffsetsToTxnRequest(self._id, *self._identity, group), code_of_all)
             self._has_offsets = True
             topics = [
-                TxnOffsetTopic(topic, [TxnOffset(n, o.offset, o.metadata) for n, o in items])
+                TxnOffsetTopic(
+                    topic, [TxnOffset(n, o.offset, o.metadata, o.leader_epoch) for n, o in items]
+                )
                 for topic, items in by_topic(offsets).items()
             ]
             request = TxnOffsetCommitRequest(self._id, group, *self._identity, topics)
 
             def commit(connection: Any) -> None:
-                for code in codes_of_partitions(connection.send(request)):
+                response = send_at_version(connection, request, (0, EPOCH_VERSION))
+                for code in codes_of_partitions(response):
                     check(code, f"offsets of group {group} in a transaction")
 
             with self._noting_errors():

@@ -7,6 +7,7 @@ They count once the transaction is committed. Error codes, one for each partitio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.add_partitions_to_txn import TxnTopicResult
@@ -19,7 +20,11 @@ from kafka08.protocol.types import (
     Request,
     Response,
     String,
+    WireForm,
 )
+from kafka08.structs import NO_LEADER_EPOCH
+
+EPOCH_VERSION: Final = 2
 
 
 @dataclass(slots=True)
@@ -27,6 +32,8 @@ class TxnOffset:
     partition: Int32
     offset: Int64
     metadata: NullableString
+    leader_epoch: Int32 = NO_LEADER_EPOCH
+    """Version 2: that of the last message before the offset; -1: not known."""
 
 
 @dataclass(slots=True)
@@ -50,10 +57,55 @@ class TxnOffsetCommitRequest(Request):
     topics: list[TxnOffsetTopic]
 
 
+class TxnOffsetV0(WireForm, of=TxnOffset):
+    partition: Int32
+    offset: Int64
+    metadata: NullableString
+
+
+class TxnOffsetTopicV0(WireForm, of=TxnOffsetTopic):
+    topic: String
+    partitions: list[TxnOffsetV0]
+
+
+class TxnOffsetCommitRequestV0(WireForm, of=TxnOffsetCommitRequest):
+    transactional_id: String
+    group: String
+    producer_id: Int64
+    producer_epoch: Int16
+    topics: list[TxnOffsetTopicV0]
+
+
+class TxnOffsetV2(WireForm, of=TxnOffset):
+    partition: Int32
+    offset: Int64
+    leader_epoch: Int32
+    metadata: NullableString
+
+
+class TxnOffsetTopicV2(WireForm, of=TxnOffsetTopic):
+    topic: String
+    partitions: list[TxnOffsetV2]
+
+
+class TxnOffsetCommitRequestV2(WireForm, of=TxnOffsetCommitRequest):
+    """2.1: adds the leader epoch."""
+
+    transactional_id: String
+    group: String
+    producer_id: Int64
+    producer_epoch: Int16
+    topics: list[TxnOffsetTopicV2]
+
+
 API = Api(
     28,
     "TxnOffsetCommit",
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
-    (ApiVersion(0, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=Level.V0_11_0),),
+    (
+        ApiVersion(0, TxnOffsetCommitRequestV0, TxnOffsetCommitResponse, since=Level.V0_11_0),
+        ApiVersion(1, TxnOffsetCommitRequestV0, TxnOffsetCommitResponse, since=None),
+        ApiVersion(EPOCH_VERSION, TxnOffsetCommitRequestV2, TxnOffsetCommitResponse, since=None),
+    ),
 )

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from kafka08 import kernel
 from kafka08.arrow.data_loss import DataLost
-from kafka08.arrow.range_reader import _undamaged
+from kafka08.arrow.range_reader import RangeReader, _undamaged
 from kafka08.arrow.ranges import OffsetRange
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.pool import ConnectionPool
 from kafka08.consumer.fetching.fetched import FetchedSet
 from kafka08.errors import (
     InvalidMessage,
@@ -23,12 +25,14 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.kernel.types import ENTRY_HEADER
+from kafka08.network.connection import Connection
 from kafka08.protocol import codec
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_LEADER, Broker
 from tests.arrow.logs import SETTINGS, T0, LogCluster, Pair, Row, rows
+from tests.client.epoch_cluster import EpochCluster
 from tests.client.fake_cluster import PORT, position_of
 from tests.format.captures import LOGS
 from tests.network.scripted import Hangup
@@ -439,3 +443,34 @@ def test_batches_of_records_are_not_read_in_place() -> None:
     assert checked is not None
     assert checked[0].has_wrappers
     assert checked[1] == 7
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_leader_without_what_was_read_is_data_loss(
+    fail: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After an unclean election within a read, although the new log is long enough for the range:
+    an error, or a warning and the rest of the offsets."""
+    cluster = EpochCluster(1)
+    cluster.append(T0, *[b"old %d" % n for n in range(6)])
+    settings = replace(SETTINGS, fail_on_data_loss=fail, fetch_bytes=100)
+    client = ClusterClient(cluster.bootstrap, negotiates=True, runtime=cluster.runtime)
+    pool = ConnectionPool(
+        lambda host, port: Connection(host, port, negotiates=True, runtime=cluster.runtime)
+    )
+    client.refresh()
+    reader = RangeReader(
+        OffsetRange("t", 0, 0, 6), settings, client, pool, clock=cluster.clock, negotiates=True
+    )
+    sets = iter(reader)
+    found = [next(sets), next(sets), next(sets)]
+    cluster.elect(T0, leader=2, keeps=2)
+    cluster.append(T0, *[b"new %d" % n for n in range(2, 8)])
+    if fail:
+        with pytest.raises(DataLost, match="messages from offset 2 to"):
+            list(sets)
+        return
+    found += sets
+    values = [m.value for one in found for m in one.decoded(until_offset=6)]
+    assert values == [b"old %d" % n for n in range(4)] + [b"new 4", b"new 5"]
+    assert "reading continues at offset 4" in caplog.text

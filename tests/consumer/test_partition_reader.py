@@ -7,6 +7,7 @@ import pytest
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy
 from kafka08.consumer.fetching.batch import BatchLimits
+from kafka08.consumer.fetching.truncation import LogTruncated
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import (
     NotLeaderForPartition,
@@ -14,7 +15,9 @@ from kafka08.errors import (
     RequestTimeout,
     UnknownError,
 )
+from kafka08.protocol.fetch import FetchRequest
 from kafka08.structs import NO_LEADER, TopicPartition
+from tests.client.epoch_cluster import EpochCluster
 from tests.client.fake_cluster import FakeCluster
 
 TP = TopicPartition("t", 0)
@@ -138,3 +141,23 @@ def test_a_stop_ends_retries(cluster: FakeCluster) -> None:
     with pytest.raises(NotLeaderForPartition):
         read(reader)
     assert [] == cluster.clock.slept
+
+
+def test_a_leader_without_what_was_read_is_noticed() -> None:
+    """After an unclean election, although its log has grown beyond the position. A leader that has
+    it is read on."""
+    cluster = EpochCluster(1)
+    cluster.append(TP, b"0", b"1", b"2")
+    client = ClusterClient(cluster.bootstrap, negotiates=True, runtime=cluster.runtime)
+    client.refresh()
+    reader = PartitionReader(client, TP, 0, clock=cluster.clock)
+    assert read(reader) == [b"0", b"1", b"2"]
+    assert {request.version for request in cluster.network.requests(FetchRequest)} == {11}
+    cluster.elect(TP, leader=2, keeps=3)
+    cluster.append(TP, b"3")
+    assert read(reader) == [b"3"]
+    cluster.elect(TP, leader=1, keeps=2)
+    cluster.append(TP, b"x", b"y", b"z")
+    with pytest.raises(LogTruncated, match="offset 2 to 3 were lost") as raised:
+        read(reader)
+    assert (raised.value.position, raised.value.diverges_at, reader.position) == (4, 2, 4)

@@ -17,9 +17,10 @@ from kafka08.spark.sink import RowWriter, planned
 from kafka08.spark.write_options import parse_write_options
 from kafka08.structs import TopicPartition
 from tests.integration.polling_cluster import read
-from tests.integration.transactional import SCENARIOS
+from tests.integration.transactional import SCENARIOS, producer_on
 from tests.interop.jvm import JvmMissing, classpath, java
 from tests.interop.kraft_broker import POM_4_4, KraftBroker, cutting_proxy
+from tests.waiting import until
 
 _names = count()
 HEADERS = [("a", b"1"), ("ü", None), ("a", b"")]
@@ -133,6 +134,27 @@ def test_transactions(
 ) -> None:
     """What each scenario says."""
     scenario(broker.address["PLAINTEXT"], topic)
+
+
+def test_read_offsets_belong_to_a_transaction(broker: KraftBroker, topic: str) -> None:
+    """The positions of a consumer, with the epoch of the leader that had the messages."""
+    tp = TopicPartition(topic, 0)
+    options: dict[str, Any] = {"bootstrap_servers": broker.address["PLAINTEXT"], "group_id": topic}
+    at = options["bootstrap_servers"]
+    with producer_on(at, topic) as producer, KafkaConsumer(**options) as consumer:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send(ProducerRecord(topic, b"a")).result(30)
+        consumer.assign([tp])
+        consumer.seek(tp, 0)
+        until(lambda: consumer.poll(0.1), "the message")
+        read = consumer.positions()
+        with producer.transaction():
+            producer.send_offsets_to_transaction(read, topic)
+        until(lambda: consumer.committed(tp)[tp], "the commit")
+        (found,) = consumer.committed(tp).values()
+    assert found == read[tp]
+    assert found.leader_epoch == read[tp].leader_epoch == 0
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -14,8 +14,10 @@ import pytest
 from kafka08.admin import BrokerAdmin
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer import KafkaConsumer, LogTruncated
+from kafka08.consumer.fetching.batch import BatchLimits
+from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.mirror import MirrorFailed
-from kafka08.mirror.sources import NewSource
+from kafka08.mirror.sources import NewSource, Portion
 from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from tests.interop.jvm import (
@@ -85,6 +87,12 @@ def has_raised(consumer: KafkaConsumer) -> LogTruncated | None:
     return None
 
 
+def last_of(source: NewSource) -> Portion | None:
+    """The portion with the last message before the election, when it is read."""
+    found = source.poll(0.2)
+    return found[-1] if found and LOST[-1] in found[-1].values else None
+
+
 @pytest.mark.interop
 @pytest.mark.timeout(400)
 def test_readers_of_messages_that_were_lost_are_told(
@@ -92,7 +100,8 @@ def test_readers_of_messages_that_were_lost_are_told(
 ) -> None:
     """Although the log has grown beyond their position: by a warning, and at the first other
     message, with auto.offset.reset; by LogTruncated at each poll without; and one that begins at an
-    offset that was committed before. A move fails."""
+    offset that was committed before. A move fails, also one that is started again; and a reader of
+    one partition."""
     one, two = brokers[:2]
     bootstrap = ",".join(broker.address for broker in brokers)
     with BrokerAdmin(parse_bootstrap(bootstrap)) as admin:
@@ -126,8 +135,12 @@ def test_readers_of_messages_that_were_lost_are_told(
             consumer.seek(TP, 0)
             read(consumer, messages, LOST[-1])
             assert messages == before
-        source.seek({TP: 0})
-        until(lambda: any(LOST[-1] in part.values for part in source.poll(0.2)), "the move's copy")
+        source.seek({TP: OffsetAndMetadata(0)})
+        copied = until(partial(last_of, source), "the move's copy")
+        assert copied.leader_epoch == 1
+        assert strict.positions()[TP].leader_epoch == 1
+        reader = PartitionReader(cluster, TP, 0)
+        until(lambda: [*reader.poll(BatchLimits())] and reader.position == 8, "the messages")
         one.kill()
         two.start()
         until(lambda: knows_leaders(two, "t", 1), "an unclean election", 60)
@@ -140,6 +153,13 @@ def test_readers_of_messages_that_were_lost_are_told(
         with pytest.raises(MirrorFailed, match="offset 3 to 7 were lost"):
             until(lambda: source.poll(0.2) and None, "an error")
         source.close()
+        restarted = NewSource({"bootstrap.servers": bootstrap}, cluster)
+        restarted.seek({TP: OffsetAndMetadata(8, leader_epoch=copied.leader_epoch)})
+        with pytest.raises(MirrorFailed, match="offset 3 to 7 were lost"):
+            until(lambda: restarted.poll(0.2) and None, "an error")
+        restarted.close()
+        with pytest.raises(LogTruncated, match="offset 3 to 7 were lost"):
+            list(reader.poll(BatchLimits()))
         resumed.assign([TP])
         for consumer in (strict, resumed):
             raises = partial(has_raised, consumer)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafka08.errors import ConfigError
 from kafka08.mirror.offset_map import Copied, OffsetMap, Run, runs_of
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_LEADER_EPOCH, TopicPartition
 
 TP = TopicPartition("pages", 1)
 
@@ -65,6 +65,17 @@ def test_each_offset_leads_to_the_next_message(portions: list[tuple[list[int], l
 def test_messages_behind_each_other_are_one_run() -> None:
     """So the records of a long log stay small."""
     assert runs_of(range(10, 20), [([*range(4)], 7), ([*range(4, 10)], 11)]) == (Run(10, 10, 7),)
+
+
+def test_the_epoch_of_what_was_copied_last_is_kept() -> None:
+    """Read back from the records; those of earlier releases have none."""
+    mapped = OffsetMap()
+    for epoch, offset in ((4, 10), (5, 11)):
+        written = Copied(TP, (Run(offset, 1, offset),), leader_epoch=epoch)
+        mapped.add(Copied.decode(written.encode()))
+    assert (mapped.position(TP), mapped.epoch(TP)) == (12, 5)
+    mapped.add(Copied.decode(b'{"topic":"pages","partition":1,"runs":[[12,1,12]]}'))
+    assert (mapped.position(TP), mapped.epoch(TP)) == (13, NO_LEADER_EPOCH)
 
 
 def test_nothing_is_known_of_other_partitions() -> None:

@@ -22,13 +22,14 @@ Source: org.apache.kafka.clients.consumer.internals.SubscriptionState (maybeComp
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kafka08 import kernel
+from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.fetch_settings import NO_RESET
 from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
-from kafka08.errors import KafkaError, OffsetOutOfRange, ProtocolError, error_of
+from kafka08.errors import KafkaError, OffsetOutOfRange, ProtocolError, check, error_of
 from kafka08.format import batch_at
 from kafka08.kernel import SetSummary
 from kafka08.kernel.types import MESSAGE_MAGICS
@@ -82,11 +83,13 @@ def check_positions(
     those that it has not as `reset`, auto.offset.reset, says. Raises what the connection raises."""
     checked = Checked()
     asked = {p: (p.fetch_offset, p.fetch_epoch) for p in partitions}
-    if not connection.versions.serves_beyond(OffsetForLeaderEpochRequest, CONSUMER_VERSION - 1):
+    if not _can_tell(connection):
         for partition, (offset, _) in asked.items():
             partition.sink.confirm(partition, offset)
         return checked
-    ends = _ask(connection, partitions)
+    ends = _ask(
+        connection, {p.topic_partition: (p.fetch_epoch, p.leader_epoch) for p in partitions}
+    )
     for partition, (offset, epoch) in asked.items():
         tp = partition.topic_partition
         end = ends.get(tp)
@@ -108,6 +111,23 @@ def check_positions(
             else:
                 partition.sink.reset(partition, offset, loss.diverges_at, end.leader_epoch)
     return checked
+
+
+def check_position(connection: Connection, tp: TopicPartition, offset: int, epoch: int) -> None:
+    """Ask a leader of `tp` for the end of the epoch of what was read before `offset`. LogTruncated,
+    or the leader's error. Nothing without an epoch, or from a broker that cannot tell."""
+    if epoch == NO_LEADER_EPOCH or not _can_tell(connection):
+        return
+    end = _ask(connection, {tp: (epoch, NO_LEADER_EPOCH)}).get(tp)
+    if end is None:
+        raise ProtocolError(f"{connection} left out {tp} in its response")
+    check(end.error_code, f"{tp} at {connection}")
+    if end.end_offset < offset:
+        raise truncated(tp, offset, epoch, end, str(connection))
+
+
+def _can_tell(connection: Connection) -> bool:
+    return connection.versions.serves_beyond(OffsetForLeaderEpochRequest, CONSUMER_VERSION - 1)
 
 
 def truncated(
@@ -140,10 +160,18 @@ def last_epoch(data: Buffer, summary: SetSummary) -> int:
     return NO_LEADER_EPOCH if last is None else last.leader_epoch
 
 
+def epoch_of(data: Buffer) -> int:
+    """`last_epoch` of a set that was not checked; NO_LEADER_EPOCH of an empty or damaged one."""
+    try:
+        return last_epoch(data, kernel.validate(data, INT_MAX, verify_crc=False))
+    except (kernel.CorruptMessage, kernel.UnknownCodec):
+        return NO_LEADER_EPOCH
+
+
 def _ask(
-    connection: Connection, partitions: Collection[OwnedPartition]
+    connection: Connection, wanted: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, EpochEndOffset]:
-    wanted = {p.topic_partition: (p.fetch_epoch, p.leader_epoch) for p in partitions}
+    """`wanted`: partition → (the epoch whose end is asked for, that of its leader)."""
     request = OffsetForLeaderEpochRequest(
         [
             OffsetForLeaderEpochTopic(

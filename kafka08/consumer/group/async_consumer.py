@@ -175,7 +175,10 @@ class AsyncKafkaConsumer:
     async def position(self, partition: TopicPartition, timeout: float = API_TIMEOUT_S) -> int:
         return await self._run(self._consumer.position, partition, timeout)
 
-    async def seek(self, partition: TopicPartition, offset: int) -> None:
+    async def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return await self._run(self._consumer.positions)
+
+    async def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         await self._run(self._consumer.seek, partition, offset)
 
     async def skip_damaged(self) -> tuple[TopicPartition, int] | None:

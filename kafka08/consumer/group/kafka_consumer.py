@@ -297,10 +297,17 @@ class KafkaConsumer(Closeable):
         with self._use(partition):
             return self._poller.find(partition, self._runtime.monotonic() + timeout)
 
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The offset of the next message of each assigned partition where it is known, with the
+        leader epoch of the message before it: for `send_offsets_to_transaction`, or a store of your
+        own from which `seek` takes them back. The messages stay unfinished."""
+        with self._use():
+            return dict(self._poller.positions())
+
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Continue at `offset`; if it has a leader epoch, as one from `committed`, messages before
-        it that were lost since are noticed. ValueError if it is negative or `partition` is not
-        assigned."""
+        """Continue at `offset`; if it has a leader epoch, as one from `committed` or `positions`,
+        messages before it that were lost since are noticed. ValueError if it is negative or
+        `partition` is not assigned."""
         if isinstance(offset, OffsetAndMetadata):
             wanted = Position(offset.offset, offset.leader_epoch)
         else:

@@ -327,9 +327,13 @@ class Poller:
         """The offsets to commit, all positions if None; the messages before them are finished."""
         if offsets is None:
             self.stream.finish()
-            return self._to_commit(self.partitions.positions())
+            return self.positions()
         self.stream.finish_before({tp: one.offset for tp, one in offsets.items()})
         return self.partitions.with_epochs(offsets)
+
+    def positions(self) -> Offsets:
+        """The known positions, behind the messages that were returned."""
+        return self._to_commit(self.partitions.positions())
 
     def _to_commit(self, positions: Mapping[TopicPartition, int]) -> Offsets:
         return self.partitions.with_epochs(offsets_of(positions))
