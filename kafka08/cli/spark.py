@@ -121,9 +121,10 @@ def read(
     **_: object,
 ) -> None:
     """Copy messages of TOPIC to files: topic, partition, offset, key and value of each."""
-    from kafka08.spark.transfer import java_options, plan_read, read_to_files
+    from kafka08.spark.transfer import check_output, java_options, plan_read, read_to_files
 
     master, conf = spark_place()
+    check_output(output, master, conf)
     options = kafka_options()
     if ranges and group:
         raise click.UsageError("Give only one of --range and --group.")
@@ -180,9 +181,10 @@ def write(
     **_: object,
 ) -> None:
     """Append rows of files to TOPIC, at least once each, partitioned by the hash of the key."""
-    from kafka08.spark.transfer import open_files, write_to_topic
+    from kafka08.spark.transfer import check_input, open_files, write_to_topic
 
     place = spark_place()
+    check_input(path, *place)
     options = kafka_options()
     with spark_session(*place) as session:
         frame = open_files(session, path, file_format, key, value)

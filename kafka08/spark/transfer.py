@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from glob import glob
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
@@ -25,6 +27,8 @@ from kafka08.spark.sink import check_types
 
 __all__ = [
     "SparkSession",
+    "check_input",
+    "check_output",
     "java_options",
     "open_files",
     "plan_read",
@@ -51,6 +55,8 @@ FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """With these options CSV files are read back exactly, except that a key or value equal to nullValue
 becomes null."""
 TEXT_COLUMNS: Final = ("key", "value")
+ELSEWHERE: Final = ("HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
+"""Variables of the environment whose files may make another file system the default."""
 LONG_READ: Final = 5_000_000
 """A read of more offsets costs less with FULL_SPEED. CPU seconds of Java for messages of 100 B into
 Parquet, on a loaded machine: 15.5 for the first 3 M and 4.5 for each further 3 M; without 12.6 and
@@ -83,6 +89,36 @@ def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
         raise DataLost(lost.facts, "Use --range to read the offsets that exist") from None
     except NothingCommitted as nothing:
         raise NothingCommitted(nothing.facts, "Use --range to say where to start") from None
+
+
+def check_input(name: str, master: str, conf: Mapping[str, str]) -> None:
+    """ConfigError if no file of that name or pattern is on this machine, where Spark would look for
+    it. Spark says so after some seconds."""
+    path = _local_path(name, master, conf)
+    if path is not None and "{" not in path and not glob(path):  # braces are patterns of Spark's
+        raise ConfigError(
+            f"{name} does not exist: give a file, a directory of files, or a pattern of names"
+        )
+
+
+def check_output(name: str, master: str, conf: Mapping[str, str]) -> None:
+    """ConfigError if the directory is on this machine, and there already."""
+    path = _local_path(name, master, conf)
+    if path is not None and os.path.lexists(path):
+        raise _exists_already(name)
+
+
+def _local_path(name: str, master: str, conf: Mapping[str, str]) -> str | None:
+    """The path on this machine; None if Spark may look for it elsewhere."""
+    is_elsewhere = any("fs.default" in key for key in conf) or any(map(os.environ.get, ELSEWHERE))
+    if not is_local(master) or is_elsewhere:
+        return None
+    path = name.removeprefix("file://")
+    return None if "://" in path else path.removeprefix("file:")
+
+
+def _exists_already(name: str) -> ConfigError:
+    return ConfigError(f"{name} exists already: name another directory, or remove this one")
 
 
 def java_options(master: str, offsets: int) -> Mapping[str, str]:
@@ -178,7 +214,7 @@ def _new_directory(spark: SparkSession, name: str) -> Iterator[None]:
     path = jvm.org.apache.hadoop.fs.Path(name)
     files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     if files.exists(path):
-        raise ConfigError(f"{name} exists already: name another directory, or remove this one")
+        raise _exists_already(name)
     try:
         yield
     except BaseException:

@@ -75,8 +75,9 @@ class ZkClient(ProcessBound):
     adapter       makes the session (zookeeper.py); None: kazoo on threads
     name          the owner of the session, for log lines
     make_chroot   create the chroot at start (brokers do; clients fail when it is absent)
-    is_patient    False, for commands: servers that refuse the first connection are not waited for,
-                  others for HASTY_CONNECT_MS; and a call gives up HASTY_S after the last reply
+    is_patient    False, for commands: servers that refuse the first connection, or close it without
+                  a reply, are not waited for, others for HASTY_CONNECT_MS; and a call gives up
+                  HASTY_S after the last reply
     """
 
     def __init__(
@@ -145,13 +146,12 @@ class ZkClient(ProcessBound):
 
     def _await_connection(self) -> str:
         """Wait for it; returns how long, in words."""
-        wait_s = self.connection_timeout_ms / 1000
+        deadline = self.clock.monotonic() + self.connection_timeout_ms / 1000
         if not self._is_patient:
             self._settled.wait(REFUSED_S)
             if self._tracker.state is SessionState.NEW and self._zookeeper.is_refused():
                 return ""
-            wait_s -= REFUSED_S
-        self._settled.wait(wait_s)
+        self._settled.wait(max(0.0, deadline - self.clock.monotonic()))
         return f" within {self.connection_timeout_ms} ms"
 
     def close(self) -> None:

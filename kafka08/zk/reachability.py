@@ -35,21 +35,20 @@ def check_not_refused(connect: str) -> None:
 
 
 def is_refused(hosts: str) -> bool:
-    """Whether each server of `h1:1,h2:2` refuses a connection, or has a name that nobody knows. One
-    that does not respond within PROBE_S may yet take it."""
-    for address in hosts.split(","):
-        try:
-            _connect(address)
-        except TimeoutError:
-            return False
-        except OSError:
-            continue
+    """Whether no server of `h1:1,h2:2` can start a session: each refuses a connection, has a name
+    that nobody knows, or closes the connection without a reply, as a broker does. One that does not
+    respond within PROBE_S may yet start it."""
+    return all(map(_refuses, hosts.split(",")))
+
+
+def _refuses(address: str) -> bool:
+    try:
+        with socket.create_connection(_address(address), PROBE_S) as server:
+            return _reply(server) == b""
+    except TimeoutError:
         return False
-    return True
-
-
-def _connect(address: str) -> None:
-    socket.create_connection(_address(address), PROBE_S).close()
+    except OSError:
+        return True
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -65,7 +64,12 @@ def _probe(address: str) -> str:
         return "does not respond"
     except OSError as error:
         return reason_of(error)
-    if reply.startswith(NOT_SERVING):
+    if reply == b"":
+        return (
+            "closes the connection without a reply (is it a Kafka broker, or has it more than "
+            "maxClientCnxns connections of this host?)"
+        )
+    if reply is not None and reply.startswith(NOT_SERVING):
         return "is a ZooKeeper server that has no quorum: start the other servers of its ensemble"
     return (
         "accepts connections but starts no session (is it ZooKeeper, has it a quorum, and is it "
@@ -73,10 +77,13 @@ def _probe(address: str) -> str:
     )
 
 
-def _reply(server: socket.socket) -> bytes:
-    """The reply to a four-letter word; none in PROBE_S, or from another kind of server."""
+def _reply(server: socket.socket) -> bytes | None:
+    """The reply to a four-letter word; empty if the server closes the connection, None if it says
+    nothing within PROBE_S."""
     try:
         server.sendall(b"srvr")
         return server.recv(len(NOT_SERVING))
+    except TimeoutError:
+        return None
     except OSError:
         return b""

@@ -19,8 +19,11 @@ from kafka08.errors import ConfigError
 from kafka08.spark.failures import known_cause
 from kafka08.spark.session import properties
 from kafka08.spark.transfer import (
+    ELSEWHERE,
     LONG_READ,
     _new_directory,
+    check_input,
+    check_output,
     java_options,
     open_files,
     plan_read,
@@ -56,6 +59,31 @@ def test_advice_is_the_commands(brokers: Topics) -> None:
         plan_read({**options, **group})
     assert "failOnDataLoss" not in str(lost.value)
     assert "committedFallback" not in str(nothing.value)
+
+
+def test_paths_of_this_machine_are_looked_at_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not there, or is in the way, is an error at once; a path that Spark may look for on
+    another file system, or as a pattern of its own, is left to Spark."""
+    for name in ELSEWHERE:
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "rows.json").touch()
+    at = str(tmp_path)
+    for name in (at, f"{at}/rows.json", f"{at}/*.json", f"file://{at}", f"file:{at}/rows.json"):
+        check_input(name, "local[2]", {})
+        with pytest.raises(ConfigError, match="exists already"):
+            check_output(name.replace("*", "rows"), "local[2]", {})
+    for name in (f"{at}/nofile", f"{at}/*.csv", f"file://{at}/nofile"):
+        with pytest.raises(ConfigError, match="does not exist: give a file"):
+            check_input(name, "local[2]", {})
+        check_output(name, "local[2]", {})
+    check_input("hdfs://h/nofile", "local[2]", {})
+    check_input(f"{at}/{{a,b}}", "local[2]", {})
+    check_input(f"{at}/nofile", "spark://h:7077", {})
+    check_input(f"{at}/nofile", "local[2]", {"spark.hadoop.fs.defaultFS": "hdfs://h"})
+    monkeypatch.setenv("HADOOP_CONF_DIR", at)
+    check_input(f"{at}/nofile", "local[2]", {})
 
 
 def test_long_reads_here_use_javas_optimizing_compiler() -> None:

@@ -12,8 +12,9 @@ import textwrap
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import cast
 
 import pytest
@@ -30,12 +31,14 @@ from kafka08.errors import (
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
+from kafka08.structs import host_port
 from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
 from kafka08.zk.errors import BadArguments
 from kafka08.zk.faults import expire_session
 from kafka08.zk.kazoo_adapter.session import KazooSession
 from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Check, Children, Create, Delete, Exists, Get, Node, Operation, Set
+from kafka08.zk.reachability import NOT_SERVING
 from kafka08.zk.session import SessionEvent, SessionState, SessionTracker
 from kafka08.zk.zookeeper import ConnectionState
 from tests.zk.conftest import WAIT_S, RealSessions, Sessions
@@ -74,6 +77,38 @@ def test_an_impatient_start_does_not_wait_for_who_refuses_it() -> None:
         ZooKeeperUnreachable, match=r"invalid:2181 \(127.0.0.1:1: connection refused"
     ):
         client.start()
+
+
+def test_an_impatient_start_does_not_wait_for_who_closes_the_connection() -> None:
+    """As a broker does, whose address was given as ZooKeeper's. One without a quorum replies to the
+    question, and is waited for."""
+    with closing_server(b"") as broker, closing_server(NOT_SERVING) as alone:
+        long_ms = int(1000 * WAIT_S)
+        client = ZkClient(broker, connection_timeout_ms=long_ms, is_patient=False)
+        with pytest.raises(ZooKeeperUnreachable, match=f"{broker} .* without a reply"):
+            client.start()
+        client = ZkClient(f"{broker},{alone}", connection_timeout_ms=400, is_patient=False)
+        with pytest.raises(ZooKeeperUnreachable, match=r"within 400 ms .* no quorum"):
+            client.start()
+
+
+@contextmanager
+def closing_server(reply: bytes) -> Iterator[str]:
+    """The address of a server that sends this to every connection that sent something, and closes
+    it."""
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection, suppress(OSError):
+                    connection.recv(1024)
+                    connection.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        yield host_port(*server.getsockname())
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def test_an_impatient_start_waits_for_one_of_several() -> None:
@@ -498,11 +533,13 @@ def test_it_works_with_gevent_and_starves_no_greenlet(zk_connect: str) -> None:
         import sys
         from gevent import monkey; monkey.patch_all()
         import gevent
-        from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
+        from kafka08.structs import host_port
+from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
         from kafka08.zk.faults import expire_session
         from kafka08.zk.kazoo_adapter import on_gevent
         from kafka08.zk.operations import Create, Get
-        from kafka08.zk.session import SessionEvent, SessionState
+        from kafka08.zk.reachability import NOT_SERVING
+from kafka08.zk.session import SessionEvent, SessionState
         ticks, events = [], []
         def tick():
             while True:
