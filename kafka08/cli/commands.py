@@ -13,6 +13,8 @@ from kafka08.nearest import did_you_mean
 LEVELS: Final = ("debug", "info", "warning", "error")
 LEVEL: Final = "kafka08.log_level"
 """The context's key for --log-level, for a command that sets up its own log."""
+SENTENCE: Final = 1000
+"""More letters than the first sentence of any help has."""
 OVERRIDE: Final = "a key of the configuration is set with --override KEY=VALUE."
 HINTS: Final = {
     "--new-consumer": "a group with a coordinator is joined with --bootstrap alone.",
@@ -63,6 +65,14 @@ class Commands(click.Group):
                 raise
             says = f"No such option {error.option_name!r}: {hint}"
             raise click.UsageError(says, error.ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first sentence of each, whole: click cuts it to a line."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.get_short_help_str(SENTENCE)) for name, one in commands if one]
+            )
 
     def load(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of exactly this name."""

@@ -43,7 +43,9 @@ TOKEN_CHARACTERS_MIN = 16
     help="A host name under which browsers reach it. IP addresses and localhost need none.",
 )
 @click.option(
-    "--allow-changes", is_flag=True, help="Create, alter and delete topics, elect leaders."
+    "--allow-changes",
+    is_flag=True,
+    help="Create, alter and delete topics, elect leaders, set groups' offsets.",
 )
 @interval_option(INTERVAL_S, at_least=0.5)
 @cluster_options

@@ -55,7 +55,7 @@ def doctor(
     bootstrap: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Check a whole cluster: say what is wrong, why it matters, and what to run. Changes nothing.
+    """Check a whole cluster: say what is wrong, why it matters, and what to do. Changes nothing.
 
     Exits 1 if there is a problem; notes alone are not problems. It reads ZooKeeper if there is
     one, asks each broker for metadata, and checks groups, and the directories and files that you

@@ -52,7 +52,10 @@ _EXISTING: Final = (
 _CHROOT: Final = (
     "give {zookeeper} as the brokers' zookeeper.connect has it, with its chroot; or start a broker"
 )
-_BROKERS: Final = "give at most as many replicas as kafka08 broker list shows, or start brokers"
+_BROKERS: Final = (
+    "give at most as many replicas as kafka08 broker list shows, or --brokers names; or start "
+    "brokers"
+)
 _MORE: Final = "give more partitions than kafka08 topic describe TOPIC shows"
 ADVICE: Final[dict[type[Exception], str]] = {
     ZooKeeperUnreachable: "check that ZooKeeper is running at that address, or give another one "
@@ -71,8 +74,8 @@ ADVICE: Final[dict[type[Exception], str]] = {
     LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
     RequestTimeout: "check that the brokers run and that each partition has a leader: kafka08 "
     "topic describe",
-    ConsumerCoordinatorNotAvailable: "find the group's partition, which may have no leader: "
-    "kafka08 topic describe __consumer_offsets",
+    ConsumerCoordinatorNotAvailable: "start the broker that leads the group's partition of "
+    "__consumer_offsets; if one is down, kafka08 doctor names it",
     UnknownTopicOrPartition: _EXISTING,
     NoSuchTopicOrPartition: _EXISTING,
     OffsetOutOfRange: "find the first and the last offset that the log has: kafka08 topic offsets "

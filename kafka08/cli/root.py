@@ -119,7 +119,7 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.group(
     cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Example: kafka08 demo",
+    epilog="Example: kafka08 up --detach",
 )
 @click.option(
     "--version",

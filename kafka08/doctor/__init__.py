@@ -1,4 +1,4 @@
-"""Health checks of a cluster: each finding says what is wrong, why it matters, and what to run.
+"""Health checks of a cluster: each finding says what is wrong, why it matters, and what to do.
 
 `SnapshotReader` (reader.py) reads ZooKeeper, brokers, groups and files, and changes nothing.
 `findings_of` (examination.py) applies all checks to that snapshot (pure). checks_*.py has the

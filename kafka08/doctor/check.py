@@ -16,7 +16,7 @@ Z: Final = "{cluster}"
 """Placeholder in a command, for the option that names the cluster."""
 NAMES: Final = {
     "GROUP": re.compile(r"group ([^,]+)(?:,|$)"),
-    "TOPIC": re.compile(r"(?:topic |/config/topics/)(.+)"),
+    "TOPIC": re.compile(r"(?:topic |/config/topics/)(.+)|\[(.+),\d+\]"),
 }
 """Placeholder in a command → what is named in a place."""
 
@@ -40,7 +40,7 @@ class Check:
     """A named check of a snapshot.
 
     why      why it matters, in a sentence
-    command  one command that shows more or fixes it
+    command  what to do: a command, or words that may end with one
     find     returns every place with the problem
     """
 
@@ -65,7 +65,8 @@ class Check:
 def named(command: str, places: list[str]) -> str:
     """The command with the name of its group or topic, where the finding is of a single one."""
     for word, pattern in NAMES.items():
-        names = {of[1] for place in places if (of := pattern.match(place))}
+        found = [of for place in places if (of := pattern.match(place))]
+        names = {of[of.lastindex or 0] for of in found}
         if len(names) == 1:
             command = command.replace(f" {word} ", f" {shlex.quote(*names)} ")
     return command
@@ -73,7 +74,7 @@ def named(command: str, places: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem: what, where, why it matters, and what to run."""
+    """A problem: what, where, why it matters, and what to do."""
 
     check: str
     severity: Severity
@@ -89,7 +90,7 @@ class Finding:
     def __str__(self) -> str:
         return (
             f"{self.severity.value.capitalize()} {self.check}: {self.where}: {self.what}\n"
-            f"  Why: {self.why}\n  Run: {self.command}"
+            f"  Why: {self.why}\n  Do: {self.command}"
         )
 
 

@@ -186,7 +186,7 @@ def _mixed_versions(snapshot: Snapshot) -> Iterator[Found]:
         yield Found(
             paths.BROKER_IDS,
             f"registrations have the versions {', '.join(map(str, sorted(versions)))} (1 is 0.8, 2 "
-            "is 0.9, 3 and 4 are 0.10)",
+            "is 0.9, higher ones are 0.10 or later)",
         )
 
 
@@ -199,8 +199,8 @@ def _ahead(snapshot: Snapshot) -> Iterator[Found]:
         if broker.registration.level > Level.V0_9_0:
             yield Found(
                 name_of(broker),
-                f"speaks the protocol of {broker.registration.level} to broker "
-                f"{', '.join(map(str, old))} of 0.8, which cannot read it",
+                f"speaks the protocol of 0.10 or later to broker {', '.join(map(str, old))} of "
+                "0.8, which cannot read it",
             )
 
 
@@ -251,12 +251,16 @@ CHECKS: Final = (
             "restart that broker: it registers again", _unreadable),
     problem("broker-unreachable",
             "clients are sent to that address; from here they cannot connect to it",
-            f"kafka08 broker describe {Z}", partial(_unreachable, False)),
-    problem("broker-slow", "requests of clients wait as long", f"kafka08 broker list {Z}", _slow),
+            "check that it runs, and that this machine reaches that address; if the address is "
+            "wrong, set advertised.host.name in its server.properties (advertised.listeners from "
+            "0.9 on), and restart it", partial(_unreachable, False)),
+    problem("broker-slow", "requests of clients wait as long",
+            "look at the CPU, the memory and the disks of its machine, and at its log", _slow),
     problem("broker-loopback", "clients on other machines connect to themselves",
             "set advertised.host.name in its server.properties and restart it", _loopback),
     problem("broker-same-address", "clients of one broker reach the other",
-            f"kafka08 broker list {Z}", _same_address),
+            "give one of them another port, or advertised.host.name, in its server.properties, and "
+            "restart it", _same_address),
     problem("broker-left-behind", "partitions have fewer copies than they should",
             "start it again (the last CRITICAL line of its log has the reason: a full disk, say), "
             "or move its replicas: kafka08 partition reassign --help", _left_behind),
@@ -267,14 +271,17 @@ CHECKS: Final = (
     problem("local-clock", "ages and lags in time that tools show here are wrong by as much",
             "run an NTP client on this machine", _local_clock),
     problem("broker-misses-brokers", "clients that ask this broker do not find the others",
-            f"kafka08 broker list {Z}", _misses_brokers),
+            "if it stays so for a minute, restart that broker: the controller then sends it all "
+            "metadata", _misses_brokers),
     problem("broker-stale-leaders", "clients that ask this broker go to the wrong one",
-            f"kafka08 topic describe {Z}", _stale_leaders),
+            "if it stays so for a minute, restart that broker: the controller then sends it all "
+            "metadata", _stale_leaders),
     note("broker-versions-mixed", "the cluster is being upgraded: an upgrade that stops half way "
          "keeps the old protocol", f"kafka08 broker list {Z}", _mixed_versions),
     problem("broker-protocol-ahead", "they fetch from it in vain: their replicas never get in sync",
             "set inter.broker.protocol.version=0.8.2 and log.message.format.version=0.8.2 in its "
-            "server.properties, and restart it", _ahead),
+            "server.properties, or a higher api.level in that of the broker of 0.8, and restart it",
+            _ahead),
     problem("controller-none", "no leader is elected when a broker fails, no topic is created",
             "restart one broker, if it stays so for longer than a minute", _no_controller),
     problem("controller-dead", "no leader is elected until its session ends",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import Snapshot
 from kafka08.listing import counted
 from kafka08.observe.transactions import WaitingPartition
-from kafka08.structs import NO_LEADER
+from kafka08.structs import NO_LEADER, OFFSETS_TOPIC
+from kafka08.topic_config import UNCLEAN_ELECTIONS
 from kafka08.zk import paths
 
 SKEW: Final = 0.1
@@ -39,7 +40,9 @@ def _without_state(snapshot: Snapshot) -> Iterator[Found]:
 def _offline(snapshot: Snapshot) -> Iterator[Found]:
     for tp, partition in snapshot.partitions():
         if partition.state is not None and partition.state.leader == NO_LEADER:
-            yield Found(str(tp), "has no leader")
+            down = [r for r in partition.state.isr if r not in snapshot.live]
+            whose = "" if down else ", although a replica in its ISR is registered"
+            yield Found(str(tp), f"has no leader{_not_registered(down, 'in its ISR ') or whose}")
 
 
 def _led_by_dead(snapshot: Snapshot) -> Iterator[Found]:
@@ -47,6 +50,14 @@ def _led_by_dead(snapshot: Snapshot) -> Iterator[Found]:
         state = partition.state
         if state is not None and state.leader != NO_LEADER and state.leader not in snapshot.live:
             yield Found(str(tp), f"is led by broker {state.leader}, which is not registered")
+
+
+def _not_registered(brokers: Sequence[int], which: str = "") -> str:
+    """A clause about them; empty without any."""
+    if not brokers:
+        return ""
+    says = "broker {} is" if len(brokers) == 1 else "brokers {} are"
+    return f"; {which}{says.format(', '.join(map(str, brokers)))} not registered"
 
 
 def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
@@ -57,7 +68,15 @@ def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
         if missing:
             who = ", ".join(map(str, missing))
             says = f"broker {who} is" if len(missing) == 1 else f"brokers {who} are"
-            yield Found(str(tp), f"{says} not in sync")
+            down = [broker for broker in missing if broker not in snapshot.live]
+            yield Found(str(tp), f"{says} not in sync{_not_registered(down)}")
+
+
+def _without_coordinator(snapshot: Snapshot) -> Iterator[Found]:
+    for tp, partition in snapshot.partitions():
+        state = partition.state
+        if tp.topic == OFFSETS_TOPIC and state is not None and state.leader not in snapshot.live:
+            yield Found(str(tp), "has no live leader to coordinate the groups of this partition")
 
 
 def _foreign_isr(snapshot: Snapshot) -> Iterator[Found]:
@@ -153,13 +172,22 @@ CHECKS: Final = (
     problem("partition-without-state", "it cannot be written or read",
             "restart the broker that is controller", _without_state),
     problem("partition-offline", "it cannot be written or read",
-            f"kafka08 topic describe --unavailable-partitions {Z}", _offline),
+            "start the brokers of its ISR again; if their disks are lost, let another replica "
+            "lead, which loses messages: kafka08 topic alter TOPIC --config "
+            f"{UNCLEAN_ELECTIONS}=true {Z}", _offline),
     problem("partition-led-by-dead", "it cannot be written or read until a leader is elected",
+            "start that broker again, unless another one leads in a minute: "
             f"kafka08 topic describe --unavailable-partitions {Z}", _led_by_dead),
     problem("partition-under-replicated", "one more failure loses messages or the partition",
-            f"kafka08 topic describe --under-replicated-partitions {Z}", _under_replicated),
+            "start that broker again if it is down; else its log says why it is behind ('Error in "
+            f"fetch'): kafka08 topic describe --under-replicated-partitions {Z}",
+            _under_replicated),
+    problem("coordinator-none", "these groups cannot join or commit, and no list has them",
+            "start that broker again, and give the offsets topic more replicas: "
+            f"kafka08 topic describe {OFFSETS_TOPIC} {Z}", _without_coordinator),
     problem("isr-foreign", "a reassignment was aborted and its request is gone",
-            f"kafka08 topic describe {Z}", _foreign_isr),
+            f"move it again: kafka08 partition reassign --topic TOPIC --brokers ID,.. {Z}",
+            _foreign_isr),
     problem("partition-without-replicas", "it cannot have a leader",
             "kafka08 partition reassign --help", _no_replicas),
     problem("partition-gap", "producers count partitions and send to one that does not exist",

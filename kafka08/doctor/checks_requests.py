@@ -99,19 +99,22 @@ CHECKS: Final = (
     problem("request-unreadable", "the controller ignores it, and accepts no other",
             "delete that znode, and repeat the request", _unreadable),
     problem("reassignment-stuck", "no other reassignment can start, and disks hold both copies",
-            f"kafka08 partition reassign --help {Z}", _reassignment_stuck),
+            "start the brokers that it moves to, or cancel it: "
+            f"kafka08 partition reassign --cancel {Z}", _reassignment_stuck),
     problem("reassignment-to-dead-broker", "the move cannot end until that broker is up",
-            f"kafka08 broker list {Z}", _reassignment_to_dead),
+            "start that broker, or cancel the move: "
+            f"kafka08 partition reassign --cancel {Z}", _reassignment_to_dead),
     problem("reassignment-of-nothing", "the controller of 0.8 may keep the request for ever",
-            f"kafka08 topic list {Z}", _reassignment_of_nothing),
+            f"kafka08 partition reassign --cancel {Z}", _reassignment_of_nothing),
     problem("election-stuck", "no other preferred replica election can be requested",
             "restart the broker that is controller", _election_stuck),
     problem("topic-half-deleted", "delete.topic.enable is false on the controller, or a broker "
-            "with a replica is down", f"kafka08 broker list {Z}", _half_deleted),
+            "with a replica is down", "start the brokers that are down; or set "
+            "delete.topic.enable=true on all brokers, and restart them", _half_deleted),
     note("deletion-of-nothing", "a topic of that name is deleted as soon as it is created",
          "delete that znode", _deletion_of_nothing),
     note("config-left-behind", "a topic of that name gets it when it is created",
          "delete that znode", _configs_left),
     note("config-changes-pile-up", "brokers read all of them when they start",
-         f"kafka08 broker list {Z}", _config_changes),
+         "delete the older ones: brokers have read them", _config_changes),
 )  # fmt: skip

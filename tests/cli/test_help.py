@@ -43,6 +43,13 @@ def test_an_unknown_command_is_misuse() -> None:
         root.main(["nonsense"], standalone_mode=False)
 
 
+def test_a_group_says_the_whole_sentence_of_each_command() -> None:
+    """Folded, not cut off where the line ends."""
+    for path in filter(lambda path: isinstance(find(path), click.Group), commands()):
+        lists = find(path).get_help(click.Context(find(path), terminal_width=60))
+        assert "..." not in lists.partition("Commands:")[2].partition("Example:")[0]
+
+
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
 def test_it_has_help_and_an_example_that_parses(path: tuple[str, ...]) -> None:
     """The example names its command, which accepts it word for word with its options."""

@@ -232,6 +232,13 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "partition-offline": lambda: with_t0(state=state(NO_LEADER, 2)),
     "partition-led-by-dead": lambda: with_t0(replicas=(7, 2), state=state(7, 7, 2)),
     "partition-under-replicated": lambda: with_t0(state=state(1, 1)),
+    "coordinator-none": lambda: with_topic(
+        OFFSETS_TOPIC,
+        replace(
+            topic((7, 1), cleanup_policy="compact"),
+            partitions={0: placed((7, 1), state(NO_LEADER, 7))},
+        ),
+    ),
     "isr-foreign": lambda: with_t0(state=state(1, 1, 2, 3)),
     "partition-without-replicas": lambda: with_topic("v", TopicFacts({0: placed((), None)})),
     "partition-gap": lambda: with_topic("v", TopicFacts({1: partition(1, 2)})),
@@ -385,6 +392,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
 }
 
 ALSO: Mapping[str, set[str]] = {
+    "coordinator-none": {"broker-left-behind", "broker-stale-leaders", "partition-offline"},
     "group-never-committed": {"group-no-members"},
     "partition-led-by-dead": {"broker-left-behind", "broker-stale-leaders", "logs-left-behind"},
     "partition-offline": {"broker-stale-leaders"},
@@ -531,6 +539,35 @@ def test_the_same_of_many_places_is_one_finding() -> None:
     assert len(found[0].where) < 200
 
 
+def test_an_offline_partition_names_the_brokers_that_it_waits_for() -> None:
+    """Those of its ISR that are not registered; the act has the topic's name."""
+    found = [f for f in findings_of(with_t0(state=state(NO_LEADER, 7, 8))) if "offline" in f.check]
+    assert ["has no leader; in its ISR brokers 7, 8 are not registered"] == [f.what for f in found]
+    assert "kafka08 topic alter t --config unclean" in found[0].command
+
+
+def test_a_replica_out_of_sync_says_whether_it_is_registered() -> None:
+    """One that is down is to be started; of one that is not, its log has the cause."""
+    for replicas, says in (
+        ((1, 2), "broker 2 is not in sync"),
+        ((1, 7), "broker 7 is not in sync; broker 7 is not registered"),
+        ((1, 2, 7), "brokers 2, 7 are not in sync; broker 7 is not registered"),
+    ):
+        found = findings_of(with_t0(replicas=replicas, state=state(1, 1)))
+        [what] = [f.what for f in found if f.check == "partition-under-replicated"]
+        assert says == what
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_an_act_ends_with_its_command(name: str) -> None:
+    """The console shows what follows `kafka08` as a command."""
+    for finding in findings_of(FAULTS[name]()):
+        assert finding.command.count("kafka08 ") <= 1
+        words, _, command = finding.command.partition("kafka08 ")
+        assert not words or not command or words.endswith(": ")
+        assert "(" not in command
+
+
 def test_a_transaction_that_may_be_open_is_no_finding() -> None:
     """Its timeout has not passed, with what its coordinator takes to see it."""
     young = {"since_ms": NOW - 100_000}
@@ -548,6 +585,9 @@ def test_an_id_without_the_partition_ends_nothing_there() -> None:
 
 def test_a_finding_of_one_group_names_it_in_its_command() -> None:
     """So that the command can be pasted; of several groups it has the placeholder."""
+    topic = "kafka08 topic alter TOPIC --config k=v"
+    assert named(topic, ["[t,0]", "[t,1]"]) == "kafka08 topic alter t --config k=v"
+    assert named(topic, ["[t,0]", "[u,1]"]) == topic
     command = "kafka08 group explain GROUP --zookeeper z"
     assert named(command, ["group a b, [t,0]", "group a b, [t,1]"]) == (
         "kafka08 group explain 'a b' --zookeeper z"

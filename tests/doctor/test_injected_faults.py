@@ -107,6 +107,7 @@ def faults() -> Mapping[str, Znodes]:
         "partition-offline": {T0: state(-1, 2)},
         "partition-led-by-dead": {T0: state(7, 7, 2)},
         "partition-under-replicated": {T0: state(1, 1)},
+        "coordinator-none": topic("__consumer_offsets", (7,)),
         "isr-foreign": {T0: state(1, 1, 2, 3)},
         "partition-without-replicas": topic("v", ()),
         "partition-gap": topic("v", (1, 2), first=1),

@@ -161,6 +161,7 @@ def run_patched(
     # Clients wait already: a full collection of 10,000 logs takes 90 ms, and finds nothing.
     gc.collect(MIDDLE_GENERATION)
     gc.freeze()
+    server.log_misfits()
     server.await_shutdown()
     limit.end_interval()
     return 0

@@ -15,8 +15,8 @@ from typing import Final
 
 from kafka08.broker.appends.appender import Appender
 from kafka08.broker.cluster.former_session import FormerSession
-from kafka08.broker.cluster.inter_broker import LEAST_REGISTRATION, inter_broker
 from kafka08.broker.cluster.metadata_cache import MetadataCache
+from kafka08.broker.cluster.peer_protocols import advertised, log_misfits
 from kafka08.broker.cluster.registration import RegistrationKeeper
 from kafka08.broker.controller.controller import Controller
 from kafka08.broker.groups.group_coordinator import GroupCoordinator
@@ -76,7 +76,6 @@ from kafka08.runtime.listen_errors import listen_error_text
 from kafka08.runtime.timer import Timer
 from kafka08.structs import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Broker, Endpoint
 from kafka08.zk.client import ZkClient
-from kafka08.zk.nodes import Advertised
 from kafka08.zk.producer_ids import ProducerIds
 from kafka08.zk.store import ClusterStore
 
@@ -174,8 +173,8 @@ class KafkaServer:
         config = self._claim_broker_id(store)
         # Before the former session is ended: this address proves that its process is gone.
         self._listen()
-        advertised = self._advertised()
-        self.endpoint = broker_at(config.broker_id, advertised[0])
+        endpoints = self._advertised()
+        self.endpoint = broker_at(config.broker_id, endpoints[0])
         former_session = self._end_former_session(store, self.endpoint, log_manager.identity)
 
         context = self._create_context(store, log_manager, timer)
@@ -209,7 +208,9 @@ class KafkaServer:
             self.endpoint,
             before_registration,
             retry_s=config.zookeeper_session_timeout_ms / 1000,
-            advertised=self._registered(advertised),
+            advertised=advertised(
+                config.level, config.protocol_version, endpoints, config.broker_rack
+            ),
         )
         self._registration.start()
         self._missed_restart = MissedRestart(
@@ -417,12 +418,11 @@ class KafkaServer:
             for endpoint in self.config.advertised
         )
 
-    def _registered(self, advertised: tuple[Endpoint, ...]) -> Advertised:
+    def log_misfits(self) -> None:
+        """Warn of brokers whose protocol this one cannot read, or they its. Switches."""
         config = self.config
-        version = max(
-            LEAST_REGISTRATION[config.level], inter_broker(config.protocol_version).registration
-        )
-        return Advertised(config.level, version, advertised, config.broker_rack)
+        if self._store is not None:
+            log_misfits(config.broker_id, config.level, config.protocol_version, self._store)
 
     def _serve_all(self, context: BrokerContext, timer: Timer) -> None:
         """Accept connections on all listeners."""

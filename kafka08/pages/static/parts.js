@@ -280,7 +280,11 @@ const parts = (() => {
     if (!findings.length) return node("p", { class: "good" }, "The doctor found nothing wrong.");
     return node("ul", { class: "findings" }, findings.map(one => node("li", { class: one.severity },
       node("p", {}, node("span", { class: one.severity === "problem" ? "bad" : "dim" }, one.severity), " ", node("strong", {}, one.where), `: ${one.what}`),
-      node("p", { class: "dim" }, one.why), node("p", {}, "Run ", node("code", {}, one.command)))));
+      node("p", { class: "dim" }, one.why), act(one.command))));
+  }
+  function act(text) { // words, or a command, or words that end with one
+    const at = text.indexOf("kafka08 "), words = at < 0 ? text : text.slice(0, at);
+    return node("p", {}, `Do: ${words}`, at < 0 ? null : node("code", {}, text.slice(at)));
   }
 
   return { node, fill, Table, whole, rate, size, duration, clock, moment, counted, chartOf, figures, failedRequests, since, leaderless,
