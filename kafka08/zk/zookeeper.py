@@ -119,8 +119,8 @@ class ZooKeeper(Protocol):
         """The outcome of a connection to each host, for an error. May wait a second for each."""
 
     def is_refused(self) -> bool:
-        """Whether no host can start a session at this moment: each refuses the connection, or closes
-        it without a reply. May wait a second for each."""
+        """Whether no host can start a session at this moment: each refuses the connection, or
+        closes it without a reply. May wait a second for each."""
 
 
 Adapter: TypeAlias = Callable[[SessionSettings], ZooKeeper]
