@@ -14,6 +14,7 @@ from kafka08.cli.echo import say, show
 from kafka08.cli.options import Whole, example, json_option
 from kafka08.cli.stderr_logging import warnings_withheld
 from kafka08.cli.table import show_json
+from kafka08.listing import counted
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -55,6 +56,11 @@ def demo(source: Path | None, brokers: int, spark: bool, output: Path, as_json: 
         from kafka08.demo.spark_stages import prepare_output
 
         prepare_output(output)
+    say(
+        f"{counted(brokers, 'broker')} and a ZooKeeper on this machine, as the tests of your "
+        "program can have them (docs/test.md). They are broken on purpose, and every message is "
+        "checked."
+    )
     results = []
     with warnings_withheld() as warnings, Bars() as bars:
         wanted = output if spark else None

@@ -71,9 +71,9 @@ ADVICE: Final[dict[type[Exception], str]] = {
     "{bootstrap}",
     AuthenticationFailed: "set security.protocol, and the keys of TLS (ssl.*) and of the login "
     "(sasl.*), in the file of --command-config or --config",
-    LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
-    RequestTimeout: "check that the brokers run and that each partition has a leader: kafka08 "
-    "topic describe",
+    LeaderNotAvailable: "find the broker that is down: kafka08 doctor",
+    RequestTimeout: "check that the brokers respond and that each partition has a leader: kafka08 "
+    "doctor",
     ConsumerCoordinatorNotAvailable: "start the broker that leads the group's partition of "
     "__consumer_offsets; if one is down, kafka08 doctor names it",
     UnknownTopicOrPartition: _EXISTING,

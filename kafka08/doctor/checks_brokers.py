@@ -251,9 +251,10 @@ CHECKS: Final = (
             "restart that broker: it registers again", _unreadable),
     problem("broker-unreachable",
             "clients are sent to that address; from here they cannot connect to it",
-            "check that it runs, and that this machine reaches that address; if the address is "
-            "wrong, set advertised.host.name in its server.properties (advertised.listeners from "
-            "0.9 on), and restart it", partial(_unreachable, False)),
+            "look at the end of its log ('Too many open files', say), and whether it runs and this "
+            "machine reaches that address; if the address is wrong, set advertised.host.name in "
+            "its server.properties (advertised.listeners from 0.9 on), and restart it",
+            partial(_unreachable, False)),
     problem("broker-slow", "requests of clients wait as long",
             "look at the CPU, the memory and the disks of its machine, and at its log", _slow),
     problem("broker-loopback", "clients on other machines connect to themselves",

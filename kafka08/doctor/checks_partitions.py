@@ -40,9 +40,13 @@ def _without_state(snapshot: Snapshot) -> Iterator[Found]:
 def _offline(snapshot: Snapshot) -> Iterator[Found]:
     for tp, partition in snapshot.partitions():
         if partition.state is not None and partition.state.leader == NO_LEADER:
-            down = [r for r in partition.state.isr if r not in snapshot.live]
-            whose = "" if down else ", although a replica in its ISR is registered"
-            yield Found(str(tp), f"has no leader{_not_registered(down, 'in its ISR ') or whose}")
+            down = [broker for broker in partition.state.isr if broker not in snapshot.live]
+            why = (
+                f": {_brokers_are(down)} not registered, and in its ISR"
+                if down
+                else ", although a replica in its ISR is registered"
+            )
+            yield Found(str(tp), f"has no leader{why}")
 
 
 def _led_by_dead(snapshot: Snapshot) -> Iterator[Found]:
@@ -52,12 +56,9 @@ def _led_by_dead(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(str(tp), f"is led by broker {state.leader}, which is not registered")
 
 
-def _not_registered(brokers: Sequence[int], which: str = "") -> str:
-    """A clause about them; empty without any."""
-    if not brokers:
-        return ""
-    says = "broker {} is" if len(brokers) == 1 else "brokers {} are"
-    return f"; {which}{says.format(', '.join(map(str, brokers)))} not registered"
+def _brokers_are(brokers: Sequence[int]) -> str:
+    names = ", ".join(map(str, brokers))
+    return f"broker {names} is" if len(brokers) == 1 else f"brokers {names} are"
 
 
 def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
@@ -66,10 +67,9 @@ def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
             continue
         missing = sorted(set(partition.replicas).difference(partition.state.isr))
         if missing:
-            who = ", ".join(map(str, missing))
-            says = f"broker {who} is" if len(missing) == 1 else f"brokers {who} are"
             down = [broker for broker in missing if broker not in snapshot.live]
-            yield Found(str(tp), f"{says} not in sync{_not_registered(down)}")
+            why = f": {_brokers_are(down)} not registered" if down else ""
+            yield Found(str(tp), f"{_brokers_are(missing)} not in sync{why}")
 
 
 def _without_coordinator(snapshot: Snapshot) -> Iterator[Found]:

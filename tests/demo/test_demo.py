@@ -113,6 +113,7 @@ def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> 
     assert 8 == table.count("ok: ")
     assert f"{LINES:,}" in table
     assert "WRONG" not in table
+    assert demo.err.startswith("1 broker and a ZooKeeper on this machine, as the tests of your")
     assert "  reader-b left; the others read its partitions\n" in demo.err
     assert "WARNING" not in demo.err
     parquet, chart = map(Path, table.splitlines()[-2:])

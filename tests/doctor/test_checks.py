@@ -542,7 +542,7 @@ def test_the_same_of_many_places_is_one_finding() -> None:
 def test_an_offline_partition_names_the_brokers_that_it_waits_for() -> None:
     """Those of its ISR that are not registered; the act has the topic's name."""
     found = [f for f in findings_of(with_t0(state=state(NO_LEADER, 7, 8))) if "offline" in f.check]
-    assert ["has no leader; in its ISR brokers 7, 8 are not registered"] == [f.what for f in found]
+    assert ["has no leader: brokers 7, 8 are not registered, and in its ISR"] == [f.what for f in found]
     assert "kafka08 topic alter t --config unclean" in found[0].command
 
 
@@ -550,8 +550,8 @@ def test_a_replica_out_of_sync_says_whether_it_is_registered() -> None:
     """One that is down is to be started; of one that is not, its log has the cause."""
     for replicas, says in (
         ((1, 2), "broker 2 is not in sync"),
-        ((1, 7), "broker 7 is not in sync; broker 7 is not registered"),
-        ((1, 2, 7), "brokers 2, 7 are not in sync; broker 7 is not registered"),
+        ((1, 7), "broker 7 is not in sync: broker 7 is not registered"),
+        ((1, 2, 7), "brokers 2, 7 are not in sync: broker 7 is not registered"),
     ):
         found = findings_of(with_t0(replicas=replicas, state=state(1, 1)))
         [what] = [f.what for f in found if f.check == "partition-under-replicated"]
