@@ -542,7 +542,8 @@ def test_the_same_of_many_places_is_one_finding() -> None:
 def test_an_offline_partition_names_the_brokers_that_it_waits_for() -> None:
     """Those of its ISR that are not registered; the act has the topic's name."""
     found = [f for f in findings_of(with_t0(state=state(NO_LEADER, 7, 8))) if "offline" in f.check]
-    assert ["has no leader: brokers 7, 8 are not registered, and in its ISR"] == [f.what for f in found]
+    says = "has no leader: brokers 7, 8 are not registered, and in its ISR"
+    assert [says] == [f.what for f in found]
     assert "kafka08 topic alter t --config unclean" in found[0].command
 
 

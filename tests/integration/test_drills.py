@@ -22,8 +22,9 @@ import pytest
 from kafka08.admin import AdminClient
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer, KafkaConsumerConfig
 from kafka08.embedded import EmbeddedCluster
+from kafka08.hashing import group_partition
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
-from kafka08.structs import TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from tests.integration.drills import (
@@ -223,6 +224,18 @@ def a_partition_has_no_leader(place: Place) -> Iterator[str]:
 
 
 @contextmanager
+def the_coordinator_is_dead(place: Place) -> Iterator[str]:
+    """Of the group, whose partition of the offsets topic has one replica."""
+    with AdminClient(place.zookeeper) as admin:
+        [offsets] = admin.describe_topics([OFFSETS_TOPIC])
+        number = group_partition(GROUP, len(offsets.partitions))
+        leader = offsets.partitions[number].leader
+        assert leader is not None
+        place.cluster.kill(leader)
+    yield place.zookeeper
+
+
+@contextmanager
 def a_disk_is_full(place: Place) -> Iterator[str]:
     """That of a broker, which halts."""
     broker = place.cluster.brokers[BROKEN]
@@ -350,6 +363,22 @@ DRILLS: Final[Mapping[str, Drill]] = {
             console=r'"offline": 1',
         ),
         SEEN | {"topic offsets": 1, "group describe": 1, "offsets lag": 1},
+    ),
+    "the coordinator is dead": Drill(
+        the_coordinator_is_dead,
+        all_say(
+            r"not registered",
+            doctor="coordinator-none",
+            metrics=r"kafka_brokers 2\.0",
+            group_list=None,
+            group_describe=r"ConsumerCoordinatorNotAvailable",
+            group_explain=r"ConsumerCoordinatorNotAvailable",
+            offsets_lag=r"ConsumerCoordinatorNotAvailable",
+            topic_describe=rf"Leader: -1|Unavailable: \[{OFFSETS_TOPIC}",
+            topic_offsets=rf"Unknown: \[{OFFSETS_TOPIC}",
+        ),
+        {"topic describe": 0, "broker list": 0},
+        config={"offsets.topic.replication.factor": 1},
     ),
     "a disk is full": Drill(a_disk_is_full, DEAD, SEEN),
     "a follower is behind": Drill(

@@ -533,13 +533,11 @@ def test_it_works_with_gevent_and_starves_no_greenlet(zk_connect: str) -> None:
         import sys
         from gevent import monkey; monkey.patch_all()
         import gevent
-        from kafka08.structs import host_port
-from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
+        from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
         from kafka08.zk.faults import expire_session
         from kafka08.zk.kazoo_adapter import on_gevent
         from kafka08.zk.operations import Create, Get
-        from kafka08.zk.reachability import NOT_SERVING
-from kafka08.zk.session import SessionEvent, SessionState
+        from kafka08.zk.session import SessionEvent, SessionState
         ticks, events = [], []
         def tick():
             while True:
