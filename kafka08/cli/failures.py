@@ -50,7 +50,8 @@ _EXISTING: Final = (
     "TOPIC"
 )
 _CHROOT: Final = (
-    "give {zookeeper} as the brokers' zookeeper.connect has it, with its chroot; or start a broker"
+    "give {zookeeper} as the brokers' zookeeper.connect has it, with its chroot; or start a "
+    "broker; if one runs, its log says why it is not registered"
 )
 _BROKERS: Final = (
     "give at most as many replicas as kafka08 broker list shows, or --brokers names; or start "

@@ -246,6 +246,7 @@ def _isr_notifications(snapshot: Snapshot) -> Iterator[Found]:
 
 CHECKS: Final = (
     problem("no-brokers", "nothing can be produced or consumed",
+            "look at the log of a broker that runs, or start one: "
             "kafka08 broker start server.properties", _none),
     problem("broker-unreadable", "the controller treats that broker as dead",
             "restart that broker: it registers again", _unreadable),

@@ -188,6 +188,10 @@ class ZkClient(ProcessBound):
     def state(self) -> SessionState:
         return self._tracker.state
 
+    def why_unreachable(self) -> str:
+        """The outcome of a connection to each host now. May wait a second for each."""
+        return self._zookeeper.why_unreachable()
+
     @property
     def session_events(self) -> Mapping[SessionEvent, int]:
         """How often each happened; without those that never did."""

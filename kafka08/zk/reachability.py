@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 from kafka08.errors import ZooKeeperUnreachable
@@ -12,12 +13,18 @@ from kafka08.zk import paths
 PROBE_S = 1.0
 NOT_SERVING = b"This ZooKeeper instance is not currently serving requests"
 """The reply of a server of an ensemble that has no leader."""
+ZXID = re.compile(rb"Zxid: 0x([0-9a-f]{1,16})")
+REPLY_BYTES = 1024
+"""Enough for the reply to srvr, which has some ten short lines."""
 
 
-def explain(hosts: str) -> str:
+def explain(hosts: str, seen_zxid: int = 0) -> str:
     """One clause for each of `h1:1,h2:2`: the outcome of a connection to it. Waits at most
-    PROBE_S for each address."""
-    return "; ".join(f"{address}: {_probe(address)}" for address in hosts.split(","))
+    PROBE_S for each address.
+
+    seen_zxid   the newest that a session has seen: servers whose own is below refuse it
+    """
+    return "; ".join(f"{address}: {_probe(address, seen_zxid)}" for address in hosts.split(","))
 
 
 def unreachable(hosts: str, why: str, within: str = "") -> ZooKeeperUnreachable:
@@ -56,7 +63,7 @@ def _address(text: str) -> tuple[str, int]:
     return host, int(port or 0)
 
 
-def _probe(address: str) -> str:
+def _probe(address: str, seen_zxid: int) -> str:
     try:
         with socket.create_connection(_address(address), PROBE_S) as server:
             reply = _reply(server)
@@ -71,6 +78,12 @@ def _probe(address: str) -> str:
         )
     if reply is not None and reply.startswith(NOT_SERVING):
         return "is a ZooKeeper server that has no quorum: start the other servers of its ensemble"
+    zxid = ZXID.search(reply or b"")
+    if zxid is not None and int(zxid[1], 16) < seen_zxid:
+        return (
+            f"refuses this session, which has seen zxid {seen_zxid:#x}: its own is 0x"
+            f"{zxid[1].decode()}. If its data were lost or restored, restart this process"
+        )
     return (
         "accepts connections but starts no session (is it ZooKeeper, has it a quorum, and is it "
         "not too slow?)"
@@ -80,10 +93,13 @@ def _probe(address: str) -> str:
 def _reply(server: socket.socket) -> bytes | None:
     """The reply to a four-letter word; empty if the server closes the connection, None if it says
     nothing within PROBE_S."""
+    reply = b""
     try:
         server.sendall(b"srvr")
-        return server.recv(len(NOT_SERVING))
+        while len(reply) < REPLY_BYTES and (part := server.recv(REPLY_BYTES)):
+            reply += part
     except TimeoutError:
-        return None
+        return reply or None
     except OSError:
-        return b""
+        pass
+    return reply

@@ -92,6 +92,16 @@ def test_an_impatient_start_does_not_wait_for_who_closes_the_connection() -> Non
             client.start()
 
 
+def test_a_server_that_has_lost_data_is_said_to_refuse_the_session() -> None:
+    """ZooKeeper refuses a client that has seen more than it knows, for ever: nothing but a new
+    process gets a session there."""
+    with EmbeddedZooKeeper() as server, ZkClient(server.connect_string) as client:
+        assert "refuses" not in client.why_unreachable()
+        cast(KazooSession, client._zookeeper)._kazoo.last_zxid = 1 << 60
+        assert "has seen zxid 0x1000000000000000: its own is 0x" in client.why_unreachable()
+        assert "restart this process" in client.why_unreachable()
+
+
 @contextmanager
 def closing_server(reply: bytes) -> Iterator[str]:
     """The address of a server that sends this to every connection that sent something, and closes

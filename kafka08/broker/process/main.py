@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 LOG_LIMIT_S = 10.0
 COLLECTION_S = 10.0
+OUTAGE_S = 30.0
 MIDDLE_GENERATION = 1
 IMPORTED_BY_A_START = (
     "argparse",
+    "kafka08.broker.cluster.outage_log",
     "kafka08.broker.process.descriptors",
     "kafka08.broker.process.memory",
     "kafka08.broker.process.server",
@@ -106,6 +108,8 @@ def run_patched(
     import gc
     import logging
 
+    from kafka08.broker.cluster.outage_log import log_outage
+    from kafka08.broker.cluster.peer_protocols import log_misfits
     from kafka08.broker.process.descriptors import raise_descriptor_limit
     from kafka08.broker.process.memory import keep_freed_memory
     from kafka08.broker.process.server import KafkaServer
@@ -130,6 +134,7 @@ def run_patched(
     # The collector's own turns come with new objects, which a quiet broker has none of.
     runtime.every(COLLECTION_S, lambda: gc.collect(MIDDLE_GENERATION), name="collector")
     server = (make_server or KafkaServer)(config, runtime)
+    runtime.every(OUTAGE_S, lambda: log_outage(config.broker_id, server.store), name="outage-log")
     try:
         serve_metrics(config, runtime, server)
     except ConfigError as error:
@@ -161,7 +166,8 @@ def run_patched(
     # Clients wait already: a full collection of 10,000 logs takes 90 ms, and finds nothing.
     gc.collect(MIDDLE_GENERATION)
     gc.freeze()
-    server.log_misfits()
+    if server.store is not None:
+        log_misfits(config.broker_id, config.level, config.protocol_version, server.store)
     server.await_shutdown()
     limit.end_interval()
     return 0

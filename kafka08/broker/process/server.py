@@ -16,7 +16,7 @@ from typing import Final
 from kafka08.broker.appends.appender import Appender
 from kafka08.broker.cluster.former_session import FormerSession
 from kafka08.broker.cluster.metadata_cache import MetadataCache
-from kafka08.broker.cluster.peer_protocols import advertised, log_misfits
+from kafka08.broker.cluster.peer_protocols import advertised
 from kafka08.broker.cluster.registration import RegistrationKeeper
 from kafka08.broker.controller.controller import Controller
 from kafka08.broker.groups.group_coordinator import GroupCoordinator
@@ -418,11 +418,10 @@ class KafkaServer:
             for endpoint in self.config.advertised
         )
 
-    def log_misfits(self) -> None:
-        """Warn of brokers whose protocol this one cannot read, or they its. Switches."""
-        config = self.config
-        if self._store is not None:
-            log_misfits(config.broker_id, config.level, config.protocol_version, self._store)
+    @property
+    def store(self) -> ClusterStore | None:
+        """None before `startup`."""
+        return self._store
 
     def _serve_all(self, context: BrokerContext, timer: Timer) -> None:
         """Accept connections on all listeners."""

@@ -125,7 +125,7 @@ class KazooSession:
         return event
 
     def why_unreachable(self) -> str:
-        return explain(self._hosts)
+        return explain(self._hosts, self._kazoo.last_zxid)
 
     def is_refused(self) -> bool:
         return is_refused(self._hosts)

@@ -15,7 +15,7 @@ class Cycle: pass
 class Quiet:
     def __init__(self, config, runtime): pass
     def startup(self): pass
-    def log_misfits(self): pass
+    store = None
     def await_shutdown(self):
         cycle = Cycle()
         cycle.itself = cycle
