@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka08.errors import KafkaError
 from kafka08.network.connection import Connection
-from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.kafka_producer_config import STICKY, KafkaProducerConfig
 from kafka08.producer.old.config import ProducerConfig
 from kafka08.protocol.version_ranges import OF_0_8
 
@@ -29,7 +29,8 @@ def name_old_producer(properties: Mapping[str, str]) -> bool:
     is a class of the new one: a callable that takes (key, partitions) cannot be told from others.
     """
     partitioner = properties.get("partitioner.class", NEW_CLASSES)
-    return bool(OLD_KEYS & properties.keys()) or not partitioner.startswith(NEW_CLASSES)
+    is_new = partitioner == STICKY or partitioner.startswith(NEW_CLASSES)
+    return bool(OLD_KEYS & properties.keys()) or not is_new
 
 
 def need_old_producer(addresses: Iterable[tuple[str, int]]) -> bool:

@@ -38,6 +38,9 @@ _DEFAULT_PARTITIONERS: Final = (
     "org.apache.kafka.clients.producer.internals.Partitioner",
 )
 
+STICKY: Final = "sticky"
+"""The value of partitioner.class for turns of a batch each."""
+
 
 class KafkaProducerConfig(SecureClientConfig):
     """Configuration of a KafkaProducer. Times are milliseconds, sizes are bytes.
@@ -106,7 +109,9 @@ class KafkaProducerConfig(SecureClientConfig):
     key_serializer: str = key(_SERIALIZATION + "ByteArraySerializer", doc="Serializer of keys.")
     value_serializer: str = key(_SERIALIZATION + "ByteArraySerializer", doc="Serializer of values.")
     partitioner_class: str = key(
-        _DEFAULT_PARTITIONERS[0], doc="Chooses the partition of a record that names none."
+        _DEFAULT_PARTITIONERS[0],
+        doc="Chooses the partition of a record that names none. sticky: as the default, but "
+        "records without a key go to one partition until its batch is full or sent.",
     )
     enable_idempotence: bool | None = key(
         None,
@@ -239,10 +244,15 @@ class KafkaProducerConfig(SecureClientConfig):
         return key_, value_
 
     def partitioner(self) -> RecordPartitioner | None:
-        """The configured partitioner; None for the default."""
-        if self.partitioner_class in _DEFAULT_PARTITIONERS:
+        """The configured partitioner; None for the default, and for sticky."""
+        if self.partitioner_class in _DEFAULT_PARTITIONERS or self.is_sticky:
             return None
         return plugin("partitioner.class", self.partitioner_class, {}, self)
+
+    @property
+    def is_sticky(self) -> bool:
+        """Whether records without a key go to one partition until its batch is full or sent."""
+        return self.partitioner_class == STICKY
 
     def interceptors(self) -> list[object]:
         """New interceptors, in the configured order."""

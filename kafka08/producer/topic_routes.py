@@ -58,6 +58,7 @@ class TopicRoutes:
             runtime=runtime,
         )
         self._max_block_s = config.metadata_block_s
+        self._sticky_bytes = config.batch_size if config.is_sticky else None
         self._accumulator = accumulator
         self._wake_sender = wake_sender
         self._is_in_callback = is_in_callback
@@ -178,7 +179,11 @@ class TopicRoutes:
                 for partition, queue in zip(info.partitions, queues, strict=True):
                     self._accumulator.set_leader(queue, cluster.brokers.get(partition.leader))
                 self.by_topic[topic] = TopicRoute(
-                    info.partitions, queues, self._runtime.random, self.by_topic.get(topic)
+                    info.partitions,
+                    queues,
+                    self._runtime.random,
+                    self.by_topic.get(topic),
+                    sticky_bytes=self._sticky_bytes,
                 )
 
 

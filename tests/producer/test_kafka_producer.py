@@ -4,6 +4,7 @@ reports."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import threading
 from typing import Any
@@ -113,6 +114,28 @@ def test_the_keyless_begin_anywhere(cluster: TcpCluster, many: bool) -> None:
         assert partitions in ([0, 1, 0, 1], [1, 0, 1, 0])
         firsts.add(partitions[0])
     assert {0, 1} == firsts
+
+
+def test_sticky_records_fill_a_batch_before_the_next_partition(cluster: TcpCluster) -> None:
+    """Those without a key: with a lull in which a batch is sent, and with batches that become full.
+    Keys choose as ever."""
+    keys: dict[str, Any] = {"partitioner_class": "sticky", "linger_ms": 1_000_000}
+    with producer_on(cluster, batch_size=1000, **keys) as producer:
+        turns = []
+        for _ in range(4):
+            few = [producer.send(ProducerRecord("t", b"v")) for _ in range(5)]
+            producer.flush()
+            (partition,) = {future.result(SECONDS).partition for future in few}
+            turns.append(partition)
+        assert turns in ([0, 1, 0, 1], [1, 0, 1, 0])
+        many = [producer.send(ProducerRecord("t", bytes(80))) for _ in range(100)]
+        keyed = producer.send(ProducerRecord("t", b"", b"key 1"))
+        producer.flush()
+        found = [future.result(SECONDS).partition for future in many]
+        assert keyed.result(SECONDS).partition == (murmur2(b"key 1") & 0x7FFFFFFF) % 2
+    lengths = [len(list(run)) for _, run in itertools.groupby(found)]
+    assert min(lengths[:-1]) == max(lengths) > 5
+    assert abs(found.count(0) - found.count(1)) <= max(lengths)
 
 
 def test_the_keyless_avoid_partitions_without_leader(cluster: TcpCluster) -> None:
