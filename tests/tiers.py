@@ -108,6 +108,7 @@ TIERS: Final = (
             "tests/integration/test_deleted_records.py",
             "tests/integration/test_doctor.py",
             "tests/integration/test_exporter.py",
+            "tests/integration/test_from_confluent_kafka.py",
             "tests/integration/test_kafka_consumer.py",
             "tests/integration/test_kafka_consumer_reads.py",
             "tests/integration/test_librdkafka_groups.py",
