@@ -33,7 +33,7 @@ RUN_S: Final = 300
 
 
 class Case(NamedTuple):
-    """Two subjects, and what our rate must be of the other's. `other` is ours beside our threads."""
+    """Two subjects, and what our rate must be of the other's, which may be ours in threads."""
 
     ours: str
     other: str
