@@ -14,6 +14,8 @@ from kafka08.listing import some_of
 
 Z: Final = "{cluster}"
 """Placeholder in a command, for the option that names the cluster."""
+ZOOKEEPER: Final = "{zookeeper}"
+"""The same in a command that takes ZooKeeper's address alone."""
 NAMES: Final = {
     "GROUP": re.compile(r"group ([^,]+)(?:,|$)"),
     "TOPIC": re.compile(r"(?:topic |/config/topics/)(.+)|\[(.+),\d+\]"),
@@ -55,7 +57,8 @@ class Check:
         places: dict[str, list[str]] = {}
         for where, what in self.find(snapshot):
             places.setdefault(what, []).append(where)
-        command = self.command.replace(Z, snapshot.place.option)
+        place = snapshot.place
+        command = self.command.replace(Z, place.option).replace(ZOOKEEPER, place.zookeeper_option)
         return [
             Finding(self.name, self.severity, some_of(where), what, self.why, named(command, where))
             for what, where in places.items()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kafka08.doctor.check import Found, Z, note, problem
+from kafka08.doctor.check import ZOOKEEPER, Found, Z, note, problem
 from kafka08.doctor.checks_topics import number
 from kafka08.doctor.snapshot import Snapshot
 from kafka08.observe.commit_times import RETENTION_MS
@@ -122,7 +122,7 @@ CHECKS: Final = (
     problem("group-unreadable", "its offsets and members are not known",
             f"kafka08 group list {Z}", _unread),
     note("group-stores-disagree", "members that read the other store begin elsewhere",
-         f"kafka08 migrate plan GROUP {Z}", _stores_disagree),
+         f"kafka08 migrate plan GROUP {ZOOKEEPER}", _stores_disagree),
     note("offsets-expiring", "the group then begins where auto.offset.reset says",
          f"kafka08 offsets export GROUP {Z}", _expiring),
     note("groups-not-read", "those groups are not examined",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kafka08.doctor.check import Found, Z, note, problem
+from kafka08.doctor.check import ZOOKEEPER, Found, Z, note, problem
 from kafka08.doctor.snapshot import Snapshot
 from kafka08.listing import counted
 from kafka08.observe.transactions import WaitingPartition
@@ -186,14 +186,14 @@ CHECKS: Final = (
             "start that broker again, and give the offsets topic more replicas: "
             f"kafka08 topic describe {OFFSETS_TOPIC} {Z}", _without_coordinator),
     problem("isr-foreign", "a reassignment was aborted and its request is gone",
-            f"move it again: kafka08 partition reassign --topic TOPIC --brokers ID,.. {Z}",
+            f"move it again: kafka08 partition reassign --topic TOPIC --brokers ID,.. {ZOOKEEPER}",
             _foreign_isr),
     problem("partition-without-replicas", "it cannot have a leader",
             "kafka08 partition reassign --help", _no_replicas),
     problem("partition-gap", "producers count partitions and send to one that does not exist",
             f"kafka08 topic describe {Z}", _gaps),
     problem("leaders-skewed", "other brokers carry this one's load",
-            f"kafka08 partition elect {Z}", _leaders_skewed),
+            f"kafka08 partition elect {ZOOKEEPER}", _leaders_skewed),
     problem("transaction-overdue", "readers of committed messages get no further",
             f"kafka08 transaction hanging {Z}", _transaction_overdue),
     problem("transaction-hanging", "readers of committed messages get no further",

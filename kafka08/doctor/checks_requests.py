@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafka08.doctor.check import Found, Z, note, problem
+from kafka08.doctor.check import ZOOKEEPER, Found, note, problem
 from kafka08.doctor.snapshot import Request, Snapshot
 from kafka08.zk import paths
 
@@ -100,12 +100,12 @@ CHECKS: Final = (
             "delete that znode, and repeat the request", _unreadable),
     problem("reassignment-stuck", "no other reassignment can start, and disks hold both copies",
             "start the brokers that it moves to, or cancel it: "
-            f"kafka08 partition reassign --cancel {Z}", _reassignment_stuck),
+            f"kafka08 partition reassign --cancel {ZOOKEEPER}", _reassignment_stuck),
     problem("reassignment-to-dead-broker", "the move cannot end until that broker is up",
             "start that broker, or cancel the move: "
-            f"kafka08 partition reassign --cancel {Z}", _reassignment_to_dead),
+            f"kafka08 partition reassign --cancel {ZOOKEEPER}", _reassignment_to_dead),
     problem("reassignment-of-nothing", "the controller of 0.8 may keep the request for ever",
-            f"kafka08 partition reassign --cancel {Z}", _reassignment_of_nothing),
+            f"kafka08 partition reassign --cancel {ZOOKEEPER}", _reassignment_of_nothing),
     problem("election-stuck", "no other preferred replica election can be requested",
             "restart the broker that is controller", _election_stuck),
     problem("topic-half-deleted", "delete.topic.enable is false on the controller, or a broker "

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kafka08.doctor.check import Found, Z, note, problem
+from kafka08.doctor.check import ZOOKEEPER, Found, Z, note, problem
 from kafka08.doctor.snapshot import Snapshot, TopicFacts
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
@@ -165,7 +165,7 @@ CHECKS: Final = (
     note("retention-below-segment", "the active segment is never deleted, so more is kept",
          f"kafka08 topic alter TOPIC --config segment.bytes=BYTES {Z}", _retention_below_segment),
     problem("replica-counts-differ", "a reassignment was aborted, or partitions were added with "
-            "fewer copies", f"kafka08 partition reassign --topic TOPIC --brokers ID,.. {Z}",
+            "fewer copies", f"kafka08 partition reassign --topic TOPIC --brokers ID,.. {ZOOKEEPER}",
             _replica_counts_differ),
     problem("offsets-topic-one-replica", "with that broker the groups lose their offsets",
             "kafka08 partition reassign --help", _offsets_one_replica),

@@ -26,3 +26,8 @@ class ClusterPlace(NamedTuple):
         if self.zookeeper is not None:
             return f"--zookeeper {self.zookeeper}"
         return f"--bootstrap {self.bootstrap}"
+
+    @property
+    def zookeeper_option(self) -> str:
+        """The option of a command that needs ZooKeeper, with a placeholder where it is unknown."""
+        return f"--zookeeper {self.zookeeper or 'HOST:PORT'}"

@@ -78,6 +78,22 @@ MISTAKES: Final = {
     "a migration where ZooKeeper refuses": (
         "cli/test_migrate.py::test_a_refused_zookeeper_is_said_at_once"
     ),
+    "files for Spark that are not there": (
+        "spark/test_transfer.py::test_paths_of_this_machine_are_looked_at_before_spark_starts"
+    ),
+    "a broker of 0.10 among those of 0.8": (
+        "broker/cluster/test_peer_protocols.py::test_brokers_of_0_8_need_pins"
+    ),
+    "a broker of 0.8 among later ones": (
+        "broker/cluster/test_peer_protocols.py::"
+        "test_an_older_broker_beside_later_ones_needs_a_level"
+    ),
+    "ZooKeeper without the data that brokers have seen": (
+        "zk/test_client.py::test_a_server_that_has_lost_data_is_said_to_refuse_the_session"
+    ),
+    "an act of the doctor that cannot be run": (
+        "doctor/test_checks.py::test_the_commands_of_acts_can_be_run"
+    ),
     "an override that no request can carry": (
         "admin/test_broker_admin.py::test_an_override_that_no_request_can_carry"
     ),

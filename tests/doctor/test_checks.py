@@ -6,15 +6,19 @@ fault, and no other check may find a problem there unless the row says so: a fau
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import click
 import pytest
 
+from kafka08.cli.root import root
 from kafka08.doctor import CHECKS, Snapshot, findings_of
 from kafka08.doctor.check import named
 from kafka08.doctor.snapshot import (
+    HERE,
     BrokerFacts,
     FileFacts,
     LogDirectoryFacts,
@@ -27,6 +31,7 @@ from kafka08.groups import CoordinatedFacts, GroupFacts, Member, Owner
 from kafka08.groups import PartitionFacts as GroupPartition
 from kafka08.observe.commit_times import KafkaCommit
 from kafka08.observe.coordinated import CoordinatedGroup, CoordinatedMember
+from kafka08.observe.place import ClusterPlace
 from kafka08.observe.snapshot import ClusterView, GroupState, PartitionState
 from kafka08.observe.transactions import FoundTransaction, WaitingPartition
 from kafka08.protocol.offset_records import NO_EXPIRY
@@ -567,6 +572,21 @@ def test_an_act_ends_with_its_command(name: str) -> None:
         words, _, command = finding.command.partition("kafka08 ")
         assert not words or not command or words.endswith(": ")
         assert "(" not in command
+
+
+@pytest.mark.parametrize("place", [HERE, ClusterPlace(None, "kafka1:9092")], ids=str)
+def test_the_commands_of_acts_can_be_run(place: ClusterPlace) -> None:
+    """Each parses, with the options by which its command finds the cluster."""
+    for name in sorted(FAULTS):
+        for finding in findings_of(replace(FAULTS[name](), place=place)):
+            _, _, line = finding.command.partition("kafka08 ")
+            words = shlex.split(line)
+            command: click.Command = root
+            while words and isinstance(command, click.Group):
+                found = command.get_command(click.Context(command), words.pop(0))
+                assert found is not None, finding.command
+                command = found
+            command.make_parser(click.Context(command)).parse_args(words)
 
 
 def test_a_transaction_that_may_be_open_is_no_finding() -> None:
