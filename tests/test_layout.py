@@ -135,7 +135,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "observe": {"client", "format", "protocol", "network.connection", "consumer", "zk"},
     "groups": {"client", "consumer", "observe", "protocol", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "format", "zk"},
-    "spark": CLIENT_SIDE | {"arrow"},
+    "spark": CLIENT_SIDE | {"arrow", "format", "observe"},
     "doctor": {
         "broker.settings",
         "client",

@@ -72,6 +72,7 @@ TIERS: Final = (
             "tests/interop/test_clients_on_jvm.py::test_we_read_the_jvm_producers_messages[gzip]",
             "tests/interop/test_jvm_on_ours.py::test_new_producer_under_load",
             "tests/interop/test_log_directories.py",
+            "tests/spark/test_exactly_once_sink.py::test_a_driver_is_killed",
         ),
     ),
     Tier(
@@ -117,6 +118,7 @@ TIERS: Final = (
             "tests/integration/test_probe.py",
             "tests/integration/test_transactions.py",
             "tests/interop/",
+            "tests/spark/test_exactly_once_sink.py",
             "tests/zk/model/test_against_zookeeper.py",
         ),
     ),
@@ -150,6 +152,7 @@ TIERS: Final = (
             "tests/interop/test_live_migration.py",
             "tests/interop/test_mixed_clusters.py",
             "tests/mirror/test_two_clusters.py",
+            "tests/spark/test_exactly_once_kills.py",
         ),
     ),
     Tier(
@@ -192,6 +195,7 @@ TIERS: Final = (
             "tests/interop/test_truncation_on_jvm.py",
             "tests/interop/test_transactions_on_ours.py",
             "tests/interop/test_zookeeper_clients.py",
+            "tests/spark/test_exactly_once_sink_on_jvm.py",
             "tests/spark/test_secrets_on_jvm.py",
             "tests/spark/test_sink_on_jvm.py",
         ),

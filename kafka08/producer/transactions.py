@@ -33,40 +33,28 @@ from enum import Enum
 from typing import Any, Final
 
 from kafka08.client.cluster import ClusterClient, send_at_version
-from kafka08.client.requests import coordinator_of
-from kafka08.client.retry import PASSING, RetryPolicy, is_retriable, retry
+from kafka08.client.retry import is_retriable
+from kafka08.client.transactional_id import TRIES, TransactionalId, codes_of_partitions
 from kafka08.errors import (
-    ConsumerCoordinatorNotAvailable,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     InvalidTxnState,
     KafkaError,
-    NotCoordinatorForConsumer,
-    OperationNotAttempted,
     ProducerClosed,
     ProducerFenced,
     check,
 )
 from kafka08.producer.idempotence import Identity
-from kafka08.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
-from kafka08.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, TxnTopic
-from kafka08.protocol.consumer_metadata import TRANSACTION, ConsumerMetadataRequest
-from kafka08.protocol.end_txn import EndTxnRequest
-from kafka08.protocol.grouping import by_partition, by_topic
-from kafka08.protocol.init_producer_id import InitProducerIdRequest
+from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.txn_offset_commit import (
     EPOCH_VERSION,
     TxnOffset,
     TxnOffsetCommitRequest,
     TxnOffsetTopic,
 )
-from kafka08.protocol.types import Request
 from kafka08.runtime import ClientRuntime
-from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
+from kafka08.structs import OffsetAndMetadata, TopicPartition
 
-TRIES: Final = RetryPolicy(tries=36_000, backoff_ms=20)
-"""The time that a call may take ends them."""
-MOVED: Final = (*PASSING, ConsumerCoordinatorNotAvailable, NotCoordinatorForConsumer)
 FENCED: Final = (
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
@@ -111,6 +99,7 @@ class Transactions:
         runtime: ClientRuntime,
     ) -> None:
         self._id = transactional_id
+        self._coordinator = TransactionalId(transactional_id, cluster, runtime)
         self._timeout_ms = timeout_ms
         self._cluster = cluster
         self._block_s = block_s
@@ -121,7 +110,6 @@ class Transactions:
         self._state = State.NEW
         self._error: KafkaError | None = None
         self._identity = Identity(-1, -1)
-        self._coordinator: Broker | None = None
         self._partitions: frozenset[TopicPartition] = frozenset()
         self._has_offsets = False
         self._end_lock = runtime.lock()
@@ -147,19 +135,16 @@ class Transactions:
         if self._state is State.OPEN and not new:
             return
         with self._calling(State.OPEN):
-            topics = [
-                TxnTopic(topic, [number for number, _ in items])
-                for topic, items in by_topic(dict.fromkeys(new)).items()
-            ]
-            request = AddPartitionsToTxnRequest(self._id, *self._identity, topics)
-            self._ask(request, codes_of_partitions)
+            with self._noting_errors():
+                self._coordinator.add_partitions(self._identity, new, self._give_up_at())
             self._partitions |= new
             self._on_partitions(self._partitions)
 
     def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: str) -> None:
         """Commit offsets of a group with the transaction."""
         with self._calling(State.OPEN):
-            self._ask(AddOffsetsToTxnRequest(self._id, *self._identity, group), code_of_all)
+            with self._noting_errors():
+                self._coordinator.add_offsets(self._identity, group, self._give_up_at())
             self._has_offsets = True
             topics = [
                 TxnOffsetTopic(
@@ -226,7 +211,8 @@ class Transactions:
                 self._state = State.FAILED
             raise self._error.with_traceback(None)
         if self._partitions or self._has_offsets:
-            self._ask(EndTxnRequest(self._id, *self._identity, commits), code_of_all)
+            with self._noting_errors():
+                self._coordinator.end(self._identity, self._give_up_at(), commits=commits)
         self._partitions, self._has_offsets = frozenset(), False
         if self._needs_identity:
             self._ask_identity()
@@ -304,34 +290,10 @@ class Transactions:
         raise InvalidTxnState(f"transactional.id {self._id}: {self._state.value}")
 
     def _ask_identity(self) -> None:
-        request = InitProducerIdRequest(self._id, self._timeout_ms)
-        response = self._ask(request, code_of_all)
-        self._identity = Identity(response.producer_id, response.producer_epoch)
-        self._on_identity(self._identity)
-
-    def _ask(self, request: Request, codes: Callable[[Any], Iterable[int]]) -> Any:
-        """The coordinator's response without an error."""
-
-        def attempt() -> Any:
-            broker = self._find_coordinator()
-            try:
-                response = self._cluster.send(broker, request)
-                for code in codes(response):
-                    check(code, f"{type(request).__name__} of {self._id} at {broker}")
-            except MOVED:
-                self._coordinator = None
-                raise
-            return response
-
         with self._noting_errors():
-            return retry(
-                attempt,
-                TRIES,
-                self._runtime,
-                what=f"transactional.id {self._id}",
-                passes=is_retriable,
-                give_up_at=self._give_up_at(),
-            )
+            identity = self._coordinator.init(self._timeout_ms, self._give_up_at())
+        self._identity = Identity(*identity)
+        self._on_identity(self._identity)
 
     @contextmanager
     def _noting_errors(self) -> Iterator[None]:
@@ -350,19 +312,3 @@ class Transactions:
 
     def _give_up_at(self) -> float:
         return self._runtime.monotonic() + self._block_s
-
-    def _find_coordinator(self) -> Broker:
-        if self._coordinator is None:
-            request = ConsumerMetadataRequest(self._id, TRANSACTION, version=1)
-            self._coordinator = coordinator_of(self._id, self._cluster.ask_any(request, (1, 1)))
-        return self._coordinator
-
-
-def code_of_all(response: Any) -> list[int]:
-    return [response.error_code]
-
-
-def codes_of_partitions(response: Any) -> list[int]:
-    """Those of partitions, the telling ones first: the others say "not attempted"."""
-    codes = {tp: one.error_code for tp, one in by_partition(response.topics).items()}
-    return sorted(codes.values(), key=lambda code: code == OperationNotAttempted.code)

@@ -164,14 +164,14 @@ class SetQueue:
         ends = None if headers is None else _offsets(headers)
         self._headers = headers if ends is not None and ends[-1] else None
         self._times: pa.Array | None = None
-        self._built: dict[int, tuple[bytes | bytearray, int]] = {}
+        self._built: dict[int, tuple[bytearray, int]] = {}
         """Magic → the next set, kept until it is acknowledged."""
 
     def __bool__(self) -> bool:
         """Whether rows are left."""
         return self._start < len(self._rows.values)
 
-    def next_set(self, magic: int) -> tuple[bytes | bytearray, int]:
+    def next_set(self, magic: int) -> tuple[bytearray, int]:
         """(message set, count) of the next rows; the same again until `advance`."""
         if magic not in self._built:
             self._built[magic] = self._build(magic)
@@ -187,7 +187,7 @@ class SetQueue:
         self._start += count
         self._built.clear()
 
-    def _build(self, magic: int) -> tuple[bytes | bytearray, int]:
+    def _build(self, magic: int) -> tuple[bytearray, int]:
         start, count = self._start, self._next_count(magic)
         times, last_ms = self._stamps(start, count) if magic else (None, NO_TIMESTAMP)
         columns = (*self._keys, *self._values)

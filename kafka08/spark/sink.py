@@ -1,15 +1,16 @@
-"""The sink: sends rows as message sets to the leaders, at least once. Batch and streaming.
+"""The sink: sends rows as message sets to the leaders. Batch and streaming.
 
 Messages have timestamps where the leader takes them (from 0.10.0 on), and are record batches from
 0.11 on. It resends sets that were not acknowledged, and Spark reruns a failed task from its start.
 So messages may be duplicated, but after a successful write none is missing (acks -1, the default).
+With `transactional.id.prefix` readers of committed messages have each once: see batch_commits.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -31,6 +32,7 @@ from kafka08.errors import (
     ConfigError,
     MessageSetSizeTooLarge,
     UnsupportedForMessageFormat,
+    UnsupportedVersion,
     error_of,
 )
 from kafka08.kernel.types import RECORDS_MAGIC
@@ -40,7 +42,11 @@ from kafka08.spark.partition_counts import partition_count, planned_counts
 from kafka08.spark.plain_errors import plain_write_errors
 from kafka08.spark.rows import Partitioner, SetQueue, by_partition, counts_text
 from kafka08.spark.schema import HEADERS
+from kafka08.spark.task_transaction import TaskTransaction
+from kafka08.spark.transaction_options import NO_BATCH, BatchId
+from kafka08.spark.transactional_ids import take_transactional_id
 from kafka08.spark.write_options import WriteOptions
+from kafka08.spark.written import WriterCommits, Written
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -52,13 +58,6 @@ COLUMN_TYPES = {
     "partition": (IntegerType,),
     "timestamp": (TimestampType,),
 }
-
-
-@dataclass(frozen=True)
-class Written(WriterCommitMessage):
-    """The counts of one task: topic → (messages, bytes of their sets)."""
-
-    counts: Mapping[str, tuple[int, int]]
 
 
 def planned(options: WriteOptions) -> WriteOptions:
@@ -86,11 +85,38 @@ class RowWriter:
         self._policy = settings.retry_policy
         self._partition_counts = dict(options.partition_counts)
         self._counts: dict[str, tuple[int, int]] = {}
+        self._transaction: TaskTransaction | None = None
 
     @plain_write_errors
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Write all rows, each acknowledged as `acks` says. Raises the first error that is not
-        retriable, naming the partition."""
+        retriable, naming the partition.
+
+        With transactions they are in an open one of this attempt. A batch that is committed has no
+        row written again."""
+        transactions = self._options.transactions
+        if transactions is None:
+            self._write_all(batches)
+            return Written(self._counts)
+        batch, attempt = running_batch()
+        if transactions.is_committed(batch):
+            for _ in batches:  # Spark expects that a task takes its rows
+                pass
+            return Written({}, batch=batch, plan=transactions)
+        self._transaction = TaskTransaction(
+            take_transactional_id(transactions, batch.number),
+            transactions.timeout_ms,
+            self._cluster,
+            self._options.settings.poll_timeout_ms / 1000,
+        )
+        try:
+            self._write_all(batches)
+        except BaseException:
+            self._transaction.abort()
+            raise
+        return Written(self._counts, self._transaction.opened, batch, transactions, attempt)
+
+    def _write_all(self, batches: Iterator[pa.RecordBatch]) -> None:
         context = TaskContext.get()
         first = context.partitionId() if context is not None else 0
         partitioner = Partitioner(self._options.hash_name, first)
@@ -110,14 +136,17 @@ class RowWriter:
             while waiting:
                 self._send(waiting)
                 waiting = {tp: queue for tp, queue in waiting.items() if queue}
-        return Written(self._counts)
 
     def _send(self, queues: Mapping[TopicPartition, SetQueue]) -> None:
         """Send one set for each partition; a partition's next set waits for the response."""
         with self._options.settings.deadline(self._cluster.clock):
+            if self._transaction is not None:
+                self._transaction.enter(queues)
             sent = self._cluster.ask_leaders(queues, self._ask, passes=may_be_stored_later)
         for tp, (count, size) in sent.items():
             queues[tp].advance(count)
+            if self._transaction is not None:
+                self._transaction.advance(tp, count)
             messages, total_size = self._counts.get(tp.topic, (0, 0))
             self._counts[tp.topic] = messages + count, total_size + size
 
@@ -127,18 +156,18 @@ class RowWriter:
         """(messages, bytes) of each partition's next set, or its error."""
         options = self._options
         version, magic = produce_version(connection.versions)
+        transaction = self._transaction
         if magic < RECORDS_MAGIC:
-            for tp, queue in queues.items():
-                if queue.has_headers:
-                    raise UnsupportedForMessageFormat(
-                        f"{tp} at {connection}: headers in a row, but this broker stores none: "
-                        "they came with 0.11. Leave the column headers out, or null"
-                    )
+            _refuse_older(connection, queues, transaction)
         sets = {tp: queue.next_set(magic) for tp, queue in queues.items()}
+        if transaction is not None:
+            for tp, (data, _) in sets.items():
+                transaction.stamp(tp, data)
         request = produce_request(
             {tp: data for tp, (data, _) in sets.items()},
             required_acks=options.acks,
             timeout_ms=options.request_timeout_ms,
+            transactional_id=None if transaction is None else transaction.transactional_id,
             version=version,
         )
         sent = {tp: (count, len(data)) for tp, (data, count) in sets.items()}
@@ -164,6 +193,34 @@ class RowWriter:
         return self._partition_counts[topic]
 
 
+def _refuse_older(
+    connection: Connection,
+    queues: Mapping[TopicPartition, SetQueue],
+    transaction: TaskTransaction | None,
+) -> None:
+    """Raise if a broker before 0.11 cannot store what is to be written."""
+    if transaction is not None:
+        raise UnsupportedVersion(
+            f"{connection}: transactional.id.prefix needs transactions, which came with 0.11"
+        )
+    for tp, queue in queues.items():
+        if queue.has_headers:
+            raise UnsupportedForMessageFormat(
+                f"{tp} at {connection}: headers in a row, but this broker stores none: they came "
+                "with 0.11. Leave the column headers out, or null"
+            )
+
+
+def running_batch() -> tuple[BatchId, int]:
+    """(batch to which the running task belongs, number of its attempt)."""
+    context = TaskContext.get()
+    if context is None:
+        return NO_BATCH, 0
+    query = context.getLocalProperty("sql.streaming.queryId")
+    number = context.getLocalProperty("streaming.sql.batchId")
+    return BatchId(query or "", int(number or 0)), context.attemptNumber()
+
+
 def _advice(result: ProducePartitionResponse, sent: tuple[int, int]) -> str:
     """Advice about a set that the broker refused for its size; "" for other results."""
     if result.error_code != MessageSetSizeTooLarge.code:
@@ -175,31 +232,19 @@ def _advice(result: ProducePartitionResponse, sent: tuple[int, int]) -> str:
     )
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(WriterCommits, DataSourceArrowWriter):
     """`df.write.format("kafka08")`."""
 
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return RowWriter(self._options).write(iterator)
+        return RowWriter(self.options).write(iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        logger.info("written: %s", counts_text(total(messages)))
+        counts = self.commit_written(messages)
+        logger.info("written: %s", counts_text(counts))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        logger.warning("A write failed after writing at least %s", counts_text(total(messages)))
-
-
-def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int, int]]:
-    """The sum of the counts of all tasks; a failed task has none."""
-    counts: dict[str, tuple[int, int]] = {}
-    for written in messages:
-        if isinstance(written, Written):
-            for topic, (number, size) in written.counts.items():
-                before = counts.get(topic, (0, 0))
-                counts[topic] = before[0] + number, before[1] + size
-    return counts
+        counts = self.abort_written(messages)
+        logger.warning("A write failed after writing at least %s", counts_text(counts))
 
 
 def check_columns(schema: StructType, topic: str | None, *, keeps_times: bool = False) -> None:

@@ -9,23 +9,22 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from kafka08.spark.rows import counts_text
-from kafka08.spark.sink import RowWriter, Written, total
-from kafka08.spark.write_options import WriteOptions
+from kafka08.spark.sink import RowWriter
+from kafka08.spark.written import WriterCommits, Written
 
 logger = logging.getLogger(__name__)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(WriterCommits, DataSourceStreamArrowWriter):
     """`df.writeStream.format("kafka08")`."""
 
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return RowWriter(self._options).write(iterator)
+        return RowWriter(self.options).write(iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        logger.info("Batch %d written: %s", batchId, counts_text(total(messages)))
+        counts = self.commit_written(messages)
+        logger.info("Batch %d written: %s", batchId, counts_text(counts))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        logger.warning("Batch %d failed after writing %s", batchId, counts_text(total(messages)))
+        counts = self.abort_written(messages)
+        logger.warning("Batch %d failed after writing %s", batchId, counts_text(counts))

@@ -14,10 +14,15 @@ from kafka08.arrow.settings import (
     ReadSettings,
     address_of,
 )
-from kafka08.config import INT_MAX, key
+from kafka08.config import INT_MAX, check_id, key
 from kafka08.errors import ConfigError
 from kafka08.protocol import compression
 from kafka08.safety import ALLOW_DOC, OF_PRODUCERS
+from kafka08.spark.transaction_options import (
+    TRANSACTION_TIMEOUT_MS,
+    TransactionOptions,
+    journal_directory,
+)
 from kafka08.topic_name import fault_of
 
 BATCH_BYTES: Final = 256 << 10
@@ -35,6 +40,7 @@ REFUSED_KEYS: Final = {
     "key.serializer": OWN_ENCODING,
     "value.serializer": OWN_ENCODING,
     "interceptor.classes": "interceptors cannot run between Spark and the log",
+    "transactional.id": "each task needs one of its own; set the option transactional.id.prefix",
 }
 
 
@@ -66,6 +72,11 @@ class WriterKeys(ClusterKeys):
         choices=tuple(PARTITIONERS),
         doc="How a key is hashed.",
     )
+    transaction_timeout_ms: int = key(
+        TRANSACTION_TIMEOUT_MS,
+        low=1,
+        doc="With transactional.id.prefix: age at which the coordinator aborts a transaction.",
+    )
 
     kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
 
@@ -95,6 +106,7 @@ class WriteOptions:
     hash_name    MURMUR2 or BYTE_ARRAY_HASH
     keeps_times  messages get the times of the column timestamp; else the time of sending
     partition_counts   topic → number of its partitions, from the driver
+    transactions None: rows are written at least once
     """
 
     address: ClusterAddress
@@ -107,17 +119,20 @@ class WriteOptions:
     hash_name: str
     keeps_times: bool = False
     partition_counts: Mapping[str, int] = field(default_factory=dict)
+    transactions: TransactionOptions | None = None
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """Raises ConfigError, which names the option and its allowed values."""
     text = OptionText(options)
-    text.ignore("checkpointlocation", "queryname")
+    text.ignore("queryname")
     topic = text.take("topic")
     if topic is not None and (fault := fault_of(topic)):
         raise ConfigError(f"topic: {fault}")
     text.take_bool("includeHeaders", False)  # a column of headers is written without it too
     keeps_times = text.take_bool("includeTimestamp", False)
+    prefix, journal = text.take("transactional.id.prefix"), text.take("journalLocation")
+    checkpoint = text.take("checkpointLocation")
     given = text.take_kafka_keys(REFUSED_KEYS)
     zookeeper = text.take("zookeeper.connect")
     if zookeeper is not None:
@@ -129,6 +144,11 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         codec = compression.by_name(keys.compression_type)
     except ValueError as error:
         raise ConfigError(f"kafka.compression.type: {error}") from error
+    transactions = None
+    if prefix is not None:
+        transactions = _transactions(prefix, keys, journal_directory(journal, checkpoint))
+    elif journal is not None:
+        raise ConfigError("journalLocation: a write without transactional.id.prefix has no journal")
     settings = ReadSettings(
         client_id=keys.client_id,
         socket_timeout_ms=keys.socket_timeout_ms,
@@ -146,4 +166,18 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         request_timeout_ms=keys.request_timeout_ms,
         hash_name=PARTITIONERS[keys.partitioner_class],
         keeps_times=keeps_times,
+        transactions=transactions,
     )
+
+
+def _transactions(prefix: str, keys: WriterKeys, journal: str) -> TransactionOptions:
+    if not prefix:
+        raise ConfigError("transactional.id.prefix is empty: give a name of this query")
+    check_id("transactional.id.prefix", prefix)
+    for name, fits, wanted in (
+        ("acks", keys.acks in ("-1", "all"), "-1"),
+        ("api.version.request", keys.api_version_request, "true"),
+    ):
+        if not fits:
+            raise ConfigError(f"transactional.id.prefix needs kafka.{name}={wanted}")
+    return TransactionOptions(prefix, keys.transaction_timeout_ms, journal)

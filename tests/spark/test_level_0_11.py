@@ -98,3 +98,62 @@ def test_headers_of_a_sink_are_those_of_a_read(
     to = {"kafka.bootstrap.servers": cluster.bootstrap, "topic": "copied"}
     frame.write.format("kafka08").mode("append").options(**to).save()
     assert rows("copied") == wanted
+
+
+def exactly_once(cluster: EmbeddedCluster, topic: str, journal: Path) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": cluster.bootstrap,
+        "topic": topic,
+        "transactional.id.prefix": topic,
+        "journalLocation": str(journal),
+    }
+
+
+def test_a_batch_write_with_a_journal_is_done_once(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    """A program that runs again, because nobody knows whether it was done, writes nothing more."""
+    cluster.create_topic("once")
+    frame = spark.range(100).selectExpr("string(id) AS value")
+    for _ in range(2):
+        options = exactly_once(cluster, "once", tmp_path)
+        frame.write.format("kafka08").mode("append").options(**options).save()
+    batch = spark.read.format("kafka08").options(**given(cluster, "once"), **COMMITTED).load()
+    assert values(batch) == sorted(map(str, range(100)))
+
+
+def test_each_batch_of_a_query_is_written_once(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    """In foreachBatch one journal knows the batches by their numbers. A batch that runs again, as
+    if its driver had died before Spark noted its end, writes nothing more."""
+    cluster.create_topic("all")
+    cluster.create_topic("each")
+    checkpoint = tmp_path / "checkpoint"
+
+    def write(frame: DataFrame, _: int) -> None:
+        options = exactly_once(cluster, "each", tmp_path / "journal")
+        frame.select("value").write.format("kafka08").mode("append").options(**options).save()
+
+    def run() -> None:
+        stream = spark.readStream.format("kafka08").options(
+            **given(cluster, "all", startingOffsets="earliest")
+        )
+        query = (
+            stream.load()
+            .writeStream.foreachBatch(write)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+
+    with KafkaProducer(bootstrap_servers=cluster.bootstrap) as producer:
+        for value in (b"a", b"b"):
+            producer.send(ProducerRecord("all", value)).result(30)
+            run()
+    for name in ("1", ".1.crc"):
+        (checkpoint / "commits" / name).unlink()
+    run()
+    batch = spark.read.format("kafka08").options(**given(cluster, "each"), **COMMITTED).load()
+    assert values(batch) == ["a", "b"]

@@ -59,3 +59,52 @@ def test_refusals(given: dict[str, str], fault: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse_write_options(BASE | given)
     assert fault in str(refused.value)
+
+
+EXACTLY_ONCE = BASE | {"transactional.id.prefix": "p"}
+
+
+@pytest.mark.parametrize(
+    ("given", "journal"),
+    [
+        ({"checkpointLocation": "/c"}, "/c/kafka08-transactions"),
+        ({"checkpointLocation": "file:///c%20d"}, "/c d/kafka08-transactions"),
+        ({"checkpointLocation": "hdfs://n/c", "journalLocation": "/j"}, "/j"),
+        ({"journalLocation": "file:/j"}, "/j"),
+    ],
+)
+def test_the_journal_is_in_the_checkpoint_or_where_an_option_says(
+    given: dict[str, str], journal: str
+) -> None:
+    """Paths and URIs of files. The timeout is as long as brokers allow by default."""
+    transactions = parse_write_options(EXACTLY_ONCE | given).transactions
+    assert transactions is not None
+    assert (transactions.prefix, transactions.journal) == ("p", journal)
+    assert transactions.timeout_ms == 900_000
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({}, "needs a directory in which the driver notes what it commits: set the option chec"),
+        ({"checkpointLocation": "s3a://b/c"}, "not at s3a://b/c: set journalLocation"),
+        ({"journalLocation": "/j", "kafka.acks": "1"}, "needs kafka.acks=-1"),
+        (
+            {"journalLocation": "/j", "kafka.api.version.request": "false"},
+            "needs kafka.api.version.request=true",
+        ),
+        ({"journalLocation": "/j", "transactional.id.prefix": ""}, "is empty"),
+        ({"journalLocation": "/j", "kafka.transactional.id": "x"}, "set the option transactional"),
+    ],
+)
+def test_what_exactly_once_needs(given: dict[str, str], fault: str) -> None:
+    """Less than that would be at least once without a word."""
+    with pytest.raises(ConfigError) as refused:
+        parse_write_options(EXACTLY_ONCE | given)
+    assert fault in str(refused.value)
+
+
+def test_a_journal_without_a_prefix_is_an_error() -> None:
+    """Nothing would be noted there."""
+    with pytest.raises(ConfigError, match="journalLocation: a write without transactional"):
+        parse_write_options(BASE | {"journalLocation": "/j"})
