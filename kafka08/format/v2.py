@@ -49,6 +49,8 @@ COUNT: Final = "negative number of records"
 _HEAD: Final = Struct(">qiiBIhiqqqhii")
 PRODUCER_AT: Final = Struct(">8xi4xB26xq")
 """Size, magic and producer id, at the positions that they have in an entry."""
+_SENDER: Final = Struct(">16xb4xh20xqh")
+"""Magic, attributes, producer id and epoch."""
 _CRC: Final = Struct(">I")
 _CHECKED: Final = Struct(">hiqqqhii")
 """The fields of the head that the CRC covers."""
@@ -349,6 +351,15 @@ def packed(batch: Buffer, codec: int, records: Buffer, checksum: Checksum = crc3
     built[V2.codec_position] |= codec
     _sign(built, checksum)
     return built
+
+
+def transactional_producer(data: Buffer) -> tuple[int, int] | None:
+    """Id and epoch of the producer, if the entry that begins here is a transactional batch."""
+    if len(data) < _HEAD.size:
+        return None
+    magic, attributes, producer_id, epoch = _SENDER.unpack_from(data)
+    is_transactional = magic == RECORDS_MAGIC and attributes & TRANSACTIONAL_BIT
+    return (producer_id, epoch) if is_transactional else None
 
 
 def stamp(

@@ -29,7 +29,8 @@ from kafka08.errors import (
     NotEnoughReplicas,
     Refusal,
 )
-from kafka08.format import batch_at
+from kafka08.format.v2 import transactional_producer
+from kafka08.protocol.transaction_records import TransactionRecord
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -47,16 +48,18 @@ class TransactionChecks:
         """Let the logs take the sets of a Produce request, each one batch; returns the results of
         those that must not be appended."""
         refused: AppendResults = {}
+        known: tuple[int, TransactionRecord | None] | None = None
         for tp, data in sets.items():
-            batch = batch_at(data)
+            producer = transactional_producer(data)
             partition = self._replica_manager.find(tp)
-            if batch is None or partition is None or partition.log is None:
-                continue  # refused when it is appended
+            if producer is None or partition is None or partition.log is None:
+                continue  # in no transaction, or refused when it is appended
             producers = partition.log.records.producers
-            producer = batch.producer_id, batch.producer_epoch
-            if not batch.is_transactional or producers.has_begun(*producer):
+            if producers.has_begun(*producer):
                 continue
-            error = self.error_of(transactional_id, tp, *producer)
+            if known is None:
+                known = self._coordinator.record_of(transactional_id)
+            error = _error_of(transactional_id, *known, tp, *producer)
             if error is None:
                 producers.begin_transaction(*producer)
             else:
@@ -68,18 +71,31 @@ class TransactionChecks:
     ) -> ApiError | None:
         """Why a partition must not get a message in the transaction of a producer; None if it may,
         or if this broker does not know."""
-        code, record = self._coordinator.record_of(transactional_id)
-        if code == NotCoordinatorForConsumer.code:
-            return None
-        if code != NO_ERROR:
-            return NotEnoughReplicas(f"the transactions of {transactional_id!r} are not loaded yet")
-        if record is None or record.producer_id != producer_id:
-            return InvalidTxnState(f"{transactional_id!r} has no producer {producer_id}")
-        if epoch < record.producer_epoch:
-            return InvalidProducerEpoch(
-                f"producer {producer_id}: epoch {epoch} is below {record.producer_epoch}"
-            )
-        is_open = record.state is ONGOING and epoch == record.producer_epoch
-        if not is_open or tp not in record.partitions:
-            return InvalidTxnState(f"no transaction of {transactional_id!r} has {tp}")
+        return _error_of(
+            transactional_id, *self._coordinator.record_of(transactional_id), tp, producer_id, epoch
+        )
+
+
+def _error_of(
+    transactional_id: str,
+    code: int,
+    record: TransactionRecord | None,
+    tp: TopicPartition,
+    producer_id: int,
+    epoch: int,
+) -> ApiError | None:
+    """The same, by what the coordinator says of the transactional id."""
+    if code == NotCoordinatorForConsumer.code:
         return None
+    if code != NO_ERROR:
+        return NotEnoughReplicas(f"the transactions of {transactional_id!r} are not loaded yet")
+    if record is None or record.producer_id != producer_id:
+        return InvalidTxnState(f"{transactional_id!r} has no producer {producer_id}")
+    if epoch < record.producer_epoch:
+        return InvalidProducerEpoch(
+            f"producer {producer_id}: epoch {epoch} is below {record.producer_epoch}"
+        )
+    is_open = record.state is ONGOING and epoch == record.producer_epoch
+    if not is_open or tp not in record.partitions:
+        return InvalidTxnState(f"no transaction of {transactional_id!r} has {tp}")
+    return None
