@@ -13,7 +13,7 @@ from kafka08.protocol.codec import encode_request
 from kafka08.protocol.frame import TLS_RECORDS
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import host_port
-from kafka08.zk.reachability import NOT_SERVING
+from kafka08.zk.reachability import NOT_SERVING, OF_ZOOKEEPER
 
 TIMEOUT_S: Final = 0.5
 """For the connection, and for the reply to a probe."""
@@ -81,7 +81,7 @@ def kind_of_peer(host: str, port: int) -> PeerKind | None:
         return None
     if reply.startswith(NOT_SERVING):
         return PeerKind.ZOOKEEPER_WITHOUT_QUORUM
-    if reply.startswith((b"Zookeeper version", b"srvr is not executed")):
+    if reply.startswith(OF_ZOOKEEPER):
         return PeerKind.ZOOKEEPER
     for request in REQUESTS:
         reply = _reply(host, port, encode_request(request, CORRELATION_ID, "")) or b""

@@ -189,7 +189,7 @@ class ZkClient(ProcessBound):
         return self._tracker.state
 
     def why_unreachable(self) -> str:
-        """The outcome of a connection to each host now. May wait a second for each."""
+        """The outcome of a connection to each host now. May wait some seconds for each."""
         return self._zookeeper.why_unreachable()
 
     @property

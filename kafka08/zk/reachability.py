@@ -13,14 +13,20 @@ from kafka08.zk import paths
 PROBE_S = 1.0
 NOT_SERVING = b"This ZooKeeper instance is not currently serving requests"
 """The reply of a server of an ensemble that has no leader."""
+OF_ZOOKEEPER = (b"Zookeeper version", b"srvr is not executed", NOT_SERVING)
+"""The beginnings of its replies to srvr."""
+QUESTIONS = (b"srvr", b"\r\n\r\n")
+"""The second completes what a server of another kind may have waited for. ZooKeeper has replied to
+the first."""
+SHOWN_BYTES = 40
 ZXID = re.compile(rb"Zxid: 0x([0-9a-f]{1,16})")
 REPLY_BYTES = 1024
 """Enough for the reply to srvr, which has some ten short lines."""
 
 
 def explain(hosts: str, seen_zxid: int = 0) -> str:
-    """One clause for each of `h1:1,h2:2`: the outcome of a connection to it. Waits at most
-    PROBE_S for each address.
+    """One clause for each of `h1:1,h2:2`: the outcome of a connection to it. Waits at most three
+    times PROBE_S for each address.
 
     seen_zxid   the newest that a session has seen: servers whose own is below refuse it
     """
@@ -43,15 +49,16 @@ def check_not_refused(connect: str) -> None:
 
 def is_refused(hosts: str) -> bool:
     """Whether no server of `h1:1,h2:2` can start a session: each refuses a connection, has a name
-    that nobody knows, or closes the connection without a reply, as a broker does. One that does not
-    respond within PROBE_S may yet start it."""
+    that nobody knows, closes the connection without a reply, as a broker does, or replies as no
+    ZooKeeper does. One that does not reply in time may yet start it."""
     return all(map(_refuses, hosts.split(",")))
 
 
 def _refuses(address: str) -> bool:
     try:
         with socket.create_connection(_address(address), PROBE_S) as server:
-            return _reply(server) == b""
+            reply = _reply(server)
+            return reply is not None and not reply.startswith(OF_ZOOKEEPER)
     except TimeoutError:
         return False
     except OSError:
@@ -76,6 +83,9 @@ def _probe(address: str, seen_zxid: int) -> str:
             "closes the connection without a reply (is it a Kafka broker, or has it more than "
             "maxClientCnxns connections of this host?)"
         )
+    if reply is not None and not reply.startswith(OF_ZOOKEEPER):
+        line = reply[:SHOWN_BYTES].decode("ascii", "replace").splitlines()[0]
+        return f"is no ZooKeeper server: it replies {line!r}"
     if reply is not None and reply.startswith(NOT_SERVING):
         return "is a ZooKeeper server that has no quorum: start the other servers of its ensemble"
     zxid = ZXID.search(reply or b"")
@@ -92,14 +102,18 @@ def _probe(address: str, seen_zxid: int) -> str:
 
 def _reply(server: socket.socket) -> bytes | None:
     """The reply to a four-letter word; empty if the server closes the connection, None if it says
-    nothing within PROBE_S."""
+    nothing within PROBE_S of each of QUESTIONS."""
     reply = b""
     try:
-        server.sendall(b"srvr")
-        while len(reply) < REPLY_BYTES and (part := server.recv(REPLY_BYTES)):
-            reply += part
-    except TimeoutError:
-        return reply or None
+        for question in QUESTIONS:
+            server.sendall(question)
+            try:
+                while len(reply) < REPLY_BYTES and (part := server.recv(REPLY_BYTES)):
+                    reply += part
+            except TimeoutError:
+                if not reply:
+                    continue
+            return reply
     except OSError:
-        pass
-    return reply
+        return reply
+    return None

@@ -116,11 +116,12 @@ class ZooKeeper(Protocol):
     def event(self) -> Event: ...
 
     def why_unreachable(self) -> str:
-        """The outcome of a connection to each host, for an error. May wait a second for each."""
+        """The outcome of a connection to each host, for an error. May wait some seconds for
+        each."""
 
     def is_refused(self) -> bool:
         """Whether no host can start a session at this moment: each refuses the connection, or
-        closes it without a reply. May wait a second for each."""
+        closes it without a reply. May wait some seconds for each."""
 
 
 Adapter: TypeAlias = Callable[[SessionSettings], ZooKeeper]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import cast
+from wsgiref.simple_server import demo_app, make_server
 
 import pytest
 from kazoo.protocol.states import KeeperState
@@ -80,9 +81,21 @@ def test_an_impatient_start_does_not_wait_for_who_refuses_it() -> None:
 
 
 def test_an_impatient_start_does_not_wait_for_who_closes_the_connection() -> None:
-    """As a broker does, whose address was given as ZooKeeper's. One without a quorum replies to the
-    question, and is waited for."""
-    with closing_server(b"") as broker, closing_server(NOT_SERVING) as alone:
+    """As a broker does, whose address was given as ZooKeeper's, nor for an HTTP server. One without
+    a quorum replies to the question, and is waited for."""
+    with (
+        closing_server(b"") as broker,
+        closing_server(NOT_SERVING) as alone,
+        make_server("127.0.0.1", 0, demo_app) as web,
+    ):
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        at = f"127.0.0.1:{web.server_port}"
+        client = ZkClient(at, connection_timeout_ms=int(1000 * WAIT_S), is_patient=False)
+        with pytest.raises(
+            ZooKeeperUnreachable, match=r"is no ZooKeeper server: it replies '.*HTML"
+        ):
+            client.start()
+        web.shutdown()
         long_ms = int(1000 * WAIT_S)
         client = ZkClient(broker, connection_timeout_ms=long_ms, is_patient=False)
         with pytest.raises(ZooKeeperUnreachable, match=f"{broker} .* without a reply"):
