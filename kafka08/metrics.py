@@ -73,13 +73,29 @@ class Batch(NamedTuple):
     values: Sequence[int]
 
 
+class Shared(NamedTuple):
+    """Samples that many owners have, with the same values: an exposition writes them at the speed
+    of memory.
+
+    label    the name of the label whose value is the owner; it precedes the others
+    owners   each with the places in `labels` of which it has no such sample
+    labels   the other labels
+    values   one for each of `labels`
+    """
+
+    label: str
+    owners: Sequence[tuple[str, Sequence[int]]]
+    labels: Sequence[Labels]
+    values: Sequence[float]
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """All samples of one name.
 
     kind      gauge, counter (its samples have the suffix _total), summary, histogram or unknown
     samples   read once; may be created while they are read
-    batches   further samples, likewise
+    batches   further samples, likewise; `shared` too
     """
 
     name: str
@@ -87,6 +103,7 @@ class Family:
     samples: Iterable[Sample]
     kind: str = "gauge"
     batches: Iterable[Batch] = ()
+    shared: Iterable[Shared] = ()
 
 
 def gauge(name: str, says: str, value: float) -> Family:

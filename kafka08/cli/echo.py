@@ -58,13 +58,11 @@ def show_heading(text: str) -> None:
     click.echo(click.style(printable_lines(text), bold=True), color=wanted_colour())
 
 
-def pass_on(text: str) -> None:
+def pass_on(text: str | bytes) -> None:
     """Text for a program, as it is, in UTF-8 and without a newline of ours, on stdout; escaped if
     that is a terminal."""
-    if sys.stdout.isatty():
-        click.echo(printable_lines(text), nl=False)
-    else:
-        click.echo(text.encode(errors="backslashreplace"), nl=False)
+    data = text.encode(errors="backslashreplace") if isinstance(text, str) else text
+    click.echo(printable_lines(data.decode()) if sys.stdout.isatty() else data, nl=False)
 
 
 def wanted_colour(environ: Mapping[str, str] = os.environ) -> bool | None:

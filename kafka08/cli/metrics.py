@@ -84,7 +84,7 @@ def metrics(
         raise click.UsageError("--probe uses a PLAINTEXT listener: it takes no --command-config.")
     is_whole = threading.Event()
 
-    def work() -> str:
+    def work() -> bytes:
         from kafka08.exporter import ClusterReader, Exporter
         from kafka08.exporter.exporter import COLLECTIONS
         from kafka08.runtime.threads import THREADS
@@ -107,18 +107,18 @@ def metrics(
                 exporter.run(interval, stopping)
             if exporter.is_whole:
                 is_whole.set()
-            return exporter.text
+            return exporter.body
 
     reading = Background(work, name="exporter", on_end=stopping.set)
     stopping.wait()
     try:
-        text = reading.result(0 if listen is None else STOP_S)
+        body = reading.result(0 if listen is None else STOP_S)
     except Unfinished:  # it only reads, so nothing is left half done
         if listen is None:
             raise click.Abort from None
         return
     if listen is None:
-        pass_on(text)  # into a file or pipe as Prometheus reads it
+        pass_on(body)  # into a file or pipe as Prometheus reads it
         sys.exit(0 if is_whole.is_set() else 1)
 
 

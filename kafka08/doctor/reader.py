@@ -13,10 +13,10 @@ from typing import Any, Final
 from kafka08.client import PLAINTEXT, Security
 from kafka08.client.topic_overrides import overrides_of
 from kafka08.doctor.files import read_file, read_log_directory
-from kafka08.doctor.snapshot import BrokerFacts, Snapshot, TopicFacts
+from kafka08.doctor.snapshot import BrokerFacts, Snapshot, TopicFacts, group_findings_of
 from kafka08.doctor.znodes import Znodes
 from kafka08.errors import KafkaError
-from kafka08.groups import Finding, explain, explain_coordinated
+from kafka08.groups import Finding
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connection
 from kafka08.observe.commit_times import RECENT_RECORDS, CommitTimes, KafkaCommit
@@ -91,7 +91,7 @@ class SnapshotReader(Closeable):
             seen["clock_read_ms"] = self._runtime.time_ms()
 
         view = self._reader.read_view(owners=True, beside=look)
-        groups, coordinated, left_out = self._groups(view)
+        groups, coordinated, left_out, findings = self._groups(view)
         if znodes is None:
             seen["topics"] = self._topics_of_brokers(view)
         else:
@@ -108,6 +108,7 @@ class SnapshotReader(Closeable):
             coordinated=coordinated,
             commits=self._commits(groups, coordinated),
             groups_left_out=left_out,
+            known_findings=findings,
             waiting=self._waiting(view),
             log_directories=tuple(map(read_log_directory, self._log_directories)),
             files=tuple(read_file(path, kind) for path, kind in self._files.items()),
@@ -118,9 +119,9 @@ class SnapshotReader(Closeable):
 
     def _groups(
         self, view: ClusterView
-    ) -> tuple[dict[str, GroupFacts], dict[str, CoordinatedFacts], int]:
-        """The groups in ZooKeeper, those with a coordinator, and how many more there are. One with
-        problems is read again a moment later."""
+    ) -> tuple[dict[str, GroupFacts], dict[str, CoordinatedFacts], int, dict[str, list[Finding]]]:
+        """The groups in ZooKeeper, those with a coordinator, how many more there are, and the
+        findings. A group with problems is read again a moment later."""
         names = [name for name, group in view.groups.items() if ZOOKEEPER in group.kinds]
         # A simple group may be one that has lost its members: the others come first.
         others = [
@@ -131,20 +132,24 @@ class SnapshotReader(Closeable):
         wanted = [name for _, name in sorted(others)[:GROUPS_MAX]]
         groups = {name: group_facts(view, name) for name in names[:GROUPS_MAX]}
         coordinated = of_coordinators(view, wanted)
-        troubled = [n for n, facts in groups.items() if has_problem(explain(facts))]
-        shaky = [n for n, facts in coordinated.items() if has_problem(explain_coordinated(facts))]
-        if troubled or shaky:
+        findings = group_findings_of(groups, coordinated)
+        troubled = [name for name, found in findings.items() if has_problem(found)]
+        if troubled:
             with waiting_for("a second look at groups"):
                 self._runtime.sleep(SECOND_LOOK_S)
-            again = self._reader.read_groups(list(dict.fromkeys([*troubled, *shaky])))
+            again = self._reader.read_groups(troubled)
             groups |= {
                 name: group_facts(again, name)
                 for name in troubled
-                if ZOOKEEPER in again.groups[name].kinds
+                if name in groups and ZOOKEEPER in again.groups[name].kinds
             }
-            coordinated |= of_coordinators(again, shaky)
+            coordinated |= of_coordinators(again, [n for n in troubled if n in coordinated])
+            findings |= group_findings_of(
+                {name: groups[name] for name in troubled if name in groups},
+                {name: coordinated[name] for name in troubled if name in coordinated},
+            )
         left_out = max(0, len(names) - GROUPS_MAX) + max(0, len(others) - GROUPS_MAX)
-        return groups, coordinated, left_out
+        return groups, coordinated, left_out, findings
 
     def _commits(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Final
 
 from kafka08.groups import (
@@ -147,7 +147,8 @@ class Snapshot:
                        `groups_left_out`: not examined, since there were too many
     commits            (group, partition) → its newest commit to Kafka, where known
     waiting            partitions in which readers of committed messages wait for a transaction
-    group_findings     the findings of `explain` for each group of either kind
+    group_findings     the findings of `explain` for each group of either kind; `known_findings`:
+                       the same, if they have been worked out
     """
 
     view: ClusterView
@@ -174,12 +175,12 @@ class Snapshot:
     log_directories: tuple[LogDirectoryFacts, ...] = ()
     files: tuple[FileFacts, ...] = ()
     group_findings: Mapping[str, Sequence[Finding]] = field(init=False)
+    known_findings: InitVar[Mapping[str, Sequence[Finding]] | None] = None
 
-    def __post_init__(self) -> None:
-        findings = {name: explain(facts) for name, facts in self.groups.items()}
-        for name, facts in self.coordinated.items():
-            findings[name] = [*findings.get(name, []), *explain_coordinated(facts)]
-        object.__setattr__(self, "group_findings", findings)
+    def __post_init__(self, known_findings: Mapping[str, Sequence[Finding]] | None) -> None:
+        if known_findings is None:
+            known_findings = group_findings_of(self.groups, self.coordinated)
+        object.__setattr__(self, "group_findings", known_findings)
 
     def partitions(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
         """The partitions of topics that are not being deleted, in order."""
@@ -192,3 +193,13 @@ class Snapshot:
     def live(self) -> frozenset[int]:
         """Ids of the brokers with a readable registration."""
         return frozenset(i for i, b in self.brokers.items() if b.registration is not None)
+
+
+def group_findings_of(
+    groups: Mapping[str, GroupFacts], coordinated: Mapping[str, CoordinatedFacts]
+) -> dict[str, list[Finding]]:
+    """The findings of `explain` for each group of either kind. Pure."""
+    findings = {name: explain(facts) for name, facts in groups.items()}
+    for name, facts in coordinated.items():
+        findings[name] = [*findings.get(name, []), *explain_coordinated(facts)]
+    return findings

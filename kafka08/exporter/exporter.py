@@ -15,7 +15,7 @@ from kafka08.errors import KafkaError
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.kminion_families import kminion_families
-from kafka08.exposition import CONTENT_TYPE, text_of
+from kafka08.exposition import CONTENT_TYPE, body_of
 from kafka08.metrics import NO_LABELS, Family, Sample, gauge
 from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import ClusterView
@@ -77,7 +77,7 @@ class Exporter:
                 "counter",
             )
         )
-        body = text_of([*families, *self.more()]).encode()
+        body = body_of([*families, *self.more()])
         packed = compress(body, PACKING) if self._packs else b""
         self.body, self.packed = body, packed
 

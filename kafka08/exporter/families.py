@@ -10,12 +10,18 @@ danielqsj/kafka_exporter.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from kafka08.exporter.histories import Histories
+from kafka08.exporter.histories import Histories, uncommitted_verdict
+from kafka08.exporter.uncommitted import (
+    Ages,
+    UncommittedTopic,
+    shared_samples,
+    uncommitted_topics,
+)
 from kafka08.exporter.verdict import Verdict
-from kafka08.metrics import Family, Labels, Sample, gauge
+from kafka08.metrics import Family, Labels, Sample, Shared, gauge
 from kafka08.observe.lag import UNKNOWN, lag_between
 from kafka08.observe.snapshot import ClusterView
 from kafka08.structs import TopicPartition, host_port
@@ -110,17 +116,15 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     groups: list[Sample] = []
     for name, group in view.groups.items():
         offset_sum: defaultdict[str, int] = defaultdict(int)
-        lag_sum: defaultdict[str, int] = defaultdict(int)
         labelled: dict[TopicPartition, Labels] = {}
         newest = group.newest()
-        for tp, lag in view.lags[name].items():
+        for tp, lag in view.lags[name].own.items():
             committed = newest.get(tp)
             labels = labelled[tp] = labels_in_group(name, tp)
             if committed is not None:
                 offsets.append(Sample("", labels, committed.offset))
                 offset_sum[tp.topic] += committed.offset
             if lag.messages is not None:
-                lag_sum[tp.topic] += lag.messages
                 lags.append(Sample("", labels, lag.messages))
                 seconds = histories.seconds_late(view, tp, committed.offset if committed else 0)
                 if seconds is not None:
@@ -136,19 +140,31 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
         for topic, value in offset_sum.items():
             labels = Labels(consumergroup=name, topic=topic)
             offset_sums.append(Sample("", labels, value))
-        for topic, value in lag_sum.items():
-            lag_sums.append(Sample("", Labels(consumergroup=name, topic=topic), value))
+        for topic, lag_sum in view.lags[name].by_topic().items():
+            if lag_sum.lag is not None:
+                labels = Labels(consumergroup=name, topic=topic)
+                lag_sums.append(Sample("", labels, lag_sum.lag))
         if (whole := histories.of_group(view, name)) is not None:
             groups.append(Sample("", {"consumergroup": name}, int(whole)))
+    topics = uncommitted_topics(view)
+    ages = Ages(view, histories)
     yield Family(f"{GROUP}_current_offset", "What a group committed.", offsets)
     yield Family(f"{GROUP}_current_offset_sum", "The same, of a topic.", offset_sums)
-    yield Family(f"{GROUP}_lag", "Messages that a group has not read.", lags)
+    yield Family(
+        f"{GROUP}_lag",
+        "Messages that a group has not read.",
+        lags,
+        shared=(_shared(view, one.groups, one.lags) for one in topics.values()),
+    )
     yield Family(f"{GROUP}_lag_sum", "The same, of a topic.", lag_sums)
     yield Family(
         f"{GROUP}zookeeper_lag_zookeeper", "Lag of what it committed to ZooKeeper.", zookeeper
     )
     yield Family(
-        f"{GROUP}_lag_seconds", "How long ago the next message that it reads was written.", late
+        f"{GROUP}_lag_seconds",
+        "How long ago the next message that it reads was written.",
+        late,
+        shared=(_shared(view, one.groups, ages.of(one.lags)) for one in topics.values()),
     )
     yield Family(
         f"{GROUP}_members",
@@ -160,5 +176,26 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
         ],
     )
     says = ", ".join(f"{verdict.value} {verdict.name}" for verdict in Verdict)
-    yield Family(f"{GROUP}_verdict", f"Burrow's verdict: {says}.", verdicts)
+    yield Family(
+        f"{GROUP}_verdict",
+        f"Burrow's verdict: {says}.",
+        verdicts,
+        shared=(shared for one in topics.values() for shared in _shared_verdicts(view, one)),
+    )
     yield Family(f"{GROUP}_status", f"The worst verdict of a group: {says}.", groups)
+
+
+def _shared(
+    view: ClusterView, groups: Collection[str], values: Mapping[TopicPartition, float]
+) -> Shared:
+    return shared_samples(view, groups, values, "consumergroup", labels_of)
+
+
+def _shared_verdicts(view: ClusterView, topic: UncommittedTopic) -> Iterator[Shared]:
+    """Groups with members and those without differ where there are messages."""
+    by_verdict: defaultdict[Verdict, list[str]] = defaultdict(list)
+    for name in topic.groups:
+        by_verdict[uncommitted_verdict(view.groups[name])].append(name)
+    for verdict, names in by_verdict.items():
+        values = {tp: verdict if lag else Verdict.OK for tp, lag in topic.lags.items()}
+        yield _shared(view, names, {tp: int(value) for tp, value in values.items()})

@@ -23,7 +23,7 @@ from kafka08.exporter.verdict import (
     worst,
 )
 from kafka08.observe.lag import UNKNOWN
-from kafka08.observe.snapshot import ClusterView, Committed
+from kafka08.observe.snapshot import ClusterView, Committed, GroupState
 from kafka08.structs import TopicPartition
 
 ENDS_MAX: Final = 240
@@ -123,7 +123,7 @@ class Histories:
         for tp, committed in newest.items():
             history = histories[tp] = known.get(tp) or GroupHistory(view.now_ms)
             if committed != history.last:
-                lag = view.lags[name][tp].messages
+                lag = view.lags[name].own[tp].messages
                 commits += history.add(committed, view.now_ms, lag)
         self.commits[name] = self.commits.get(name, 0) + commits
         return histories
@@ -161,8 +161,15 @@ class Histories:
         lags = view.lags[group]
         if not lags and view.groups[group].members == 0:
             return Verdict.OK
-        found = [self.verdict(view, group, tp) for tp, lag in lags.items() if lag != UNKNOWN]
-        if found and len(found) < len(lags):
+        found = [self.verdict(view, group, tp) for tp, lag in lags.own.items() if lag != UNKNOWN]
+        is_whole = len(found) == len(lags.own)
+        for rest in lags.rest().values():
+            if rest.unread:
+                found.append(uncommitted_verdict(view.groups[group]))
+            if rest.known > rest.unread:
+                found.append(Verdict.OK)
+            is_whole = is_whole and rest.known == rest.partitions
+        if found and not is_whole:
             found.append(Verdict.WATCHING)
         return worst(found) if found else None
 
@@ -176,11 +183,11 @@ class Histories:
         if not lag.messages:
             return Verdict.OK
         history = self._groups.get(group, {}).get(tp)
-        commits = [] if history is None else history.commits
+        if history is None:
+            return uncommitted_verdict(view.groups[group])
+        commits = history.commits
         if view.groups[group].members == 0 and len(commits) < 2:
             return Verdict.STOP
-        if history is None:
-            return Verdict.WATCHING
         watched_ms = view.now_ms - history.since_ms
         if len(commits) < COMMITS_MIN and watched_ms < WATCHED_MS_MIN:
             return Verdict.WATCHING
@@ -189,3 +196,8 @@ class Histories:
         if has_stopped(commits, view.now_ms) and not was_at_end(commits, lowest_end):
             return Verdict.STOP
         return history.verdict
+
+
+def uncommitted_verdict(group: GroupState) -> Verdict:
+    """The verdict where a group has committed nothing of a log with messages."""
+    return Verdict.STOP if group.members == 0 else Verdict.WATCHING

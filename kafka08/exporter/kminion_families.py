@@ -14,8 +14,10 @@ from typing import Final
 
 from kafka08 import __version__
 from kafka08.exporter.histories import Histories
+from kafka08.exporter.uncommitted import shared_samples, uncommitted_topics
 from kafka08.metrics import Family, Labels, Sample
 from kafka08.observe.snapshot import ClusterView
+from kafka08.structs import TopicPartition
 
 PREFIX: Final = "kminion_kafka"
 
@@ -108,20 +110,19 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
         if group.members is not None:
             members.append(Sample("", {"group_id": name}, group.members))
         offset_sum: defaultdict[str, int] = defaultdict(int)
-        lag_sum: defaultdict[str, int] = defaultdict(int)
         for tp, committed in group.newest().items():
             offset_sum[tp.topic] += committed.offset
-        for tp, lag in view.lags[name].items():
+        for tp, lag in view.lags[name].own.items():
             if lag.messages is not None:
-                lag_sum[tp.topic] += lag.messages
-                number = str(tp.partition)
-                labels = Labels(group_id=name, partition_id=number, topic_name=tp.topic)
+                labels = Labels(group_id=name, **_labels_of(tp))
                 lags.append(Sample("", labels, lag.messages))
         for topic, value in offset_sum.items():
             labels = Labels(group_id=name, topic_name=topic)
             offset_sums.append(Sample("", labels, value))
-        for topic, value in lag_sum.items():
-            lag_sums.append(Sample("", Labels(group_id=name, topic_name=topic), value))
+        for topic, lag_sum in view.lags[name].by_topic().items():
+            if lag_sum.lag is not None:
+                labels = Labels(group_id=name, topic_name=topic)
+                lag_sums.append(Sample("", labels, lag_sum.lag))
     yield Family(f"{PREFIX}_consumer_group_info", "1 if the group has members.", infos)
     yield Family(f"{PREFIX}_consumer_group_members", "Members of a group.", members)
     yield Family(
@@ -133,4 +134,16 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     group_topic = f"{PREFIX}_consumer_group_topic"
     yield Family(f"{group_topic}_offset_sum", "What a group committed in a topic.", offset_sums)
     yield Family(f"{group_topic}_lag", "Messages of a topic that a group has not read.", lag_sums)
-    yield Family(f"{group_topic}_partition_lag", "The same, of a partition.", lags)
+    yield Family(
+        f"{group_topic}_partition_lag",
+        "The same, of a partition.",
+        lags,
+        shared=(
+            shared_samples(view, one.groups, one.lags, "group_id", _labels_of)
+            for one in uncommitted_topics(view).values()
+        ),
+    )
+
+
+def _labels_of(tp: TopicPartition) -> Labels:
+    return Labels(partition_id=str(tp.partition), topic_name=tp.topic)

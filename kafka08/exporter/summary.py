@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafka08.exporter.histories import Histories
+from kafka08.exporter.uncommitted import Ages
 from kafka08.observe.lag import UNKNOWN, Lag
 from kafka08.observe.snapshot import ClusterView, Committed, PartitionState
 from kafka08.structs import NOT_REGISTERED, TopicPartition, host_port
@@ -102,11 +103,11 @@ class Summary:
 def summary_of(view: ClusterView, before: ClusterView | None, histories: Histories) -> Summary:
     """The rows of `view`, sorted by name; rates since `before`."""
     topics = _topics(view, before)
-    unread: dict[TopicPartition, float | None] = {}
+    ages = Ages(view, histories)
     return Summary(
         _brokers(view, before),
         topics,
-        tuple(_group(name, view, before, histories, unread) for name in sorted(view.groups)),
+        tuple(_group(name, view, before, histories, ages) for name in sorted(view.groups)),
         view.controller,
         sum(row.under_replicated for row in topics),
         sum(row.offline for row in topics),
@@ -207,9 +208,8 @@ def _group(
     view: ClusterView,
     before: ClusterView | None,
     histories: Histories,
-    unread: dict[TopicPartition, float | None],
+    ages: Ages,
 ) -> GroupRow:
-    """`unread`: the time lags where nothing is committed, which are the same for all groups."""
     facts = view.groups[name]
     newest = facts.newest()
     earlier = before.groups.get(name) if before is not None else None
@@ -221,23 +221,17 @@ def _group(
         if tp in known
     )
     lags = view.lags[name]
-    known_lags = [lag.messages for lag in lags.values() if lag.messages is not None]
-    times = []
-    for tp, lag in lags.items():
-        if tp in newest or lag.messages is None:
-            times.append(late(view, histories, tp, lag, newest.get(tp)))
-        else:
-            if tp not in unread:
-                unread[tp] = late(view, histories, tp, lag, None)
-            times.append(unread[tp])
+    total = lags.total()
+    late_own = [late(view, histories, tp, lag, newest.get(tp)) for tp, lag in lags.own.items()]
+    times = [*ages.oldest(lags), *(seconds for seconds in late_own if seconds is not None)]
     verdict = histories.of_group(view, name)
-    is_read = lags or facts.members != 0
+    is_read = total.partitions or facts.members != 0
     return GroupRow(
         name,
         facts.members,
-        len(lags),
-        added(known_lags) if is_read else 0,
-        max((seconds for seconds in times if seconds is not None), default=None),
+        total.partitions,
+        total.lag if is_read else 0,
+        max(times, default=None),
         None if seconds is None else read / seconds,
         None if verdict is None else verdict.name,
         None if facts.coordinated is None else facts.coordinated.state,

@@ -229,6 +229,8 @@ def _strays(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
 
 def _unowned(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
     """Subscribed partitions without an owner."""
+    if not expected.threads:
+        return
     blocked = _blocked_members(facts, expected)
     for partition in facts.partitions:
         tp = partition.topic_partition

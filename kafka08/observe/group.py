@@ -35,6 +35,9 @@ class PartitionFacts:
     zookeeper_fault        why the offset's znode cannot be read, with its path; None if it can be
     unreadable             why the log's range is unknown
     committed_ms           when Kafka's offset was committed; None: not asked, or not known
+    newest                 the larger of the two offsets: a member that reads both stores continues
+                           there. None if neither store has an offset, or if the one in ZooKeeper
+                           cannot be read
     """
 
     topic_partition: TopicPartition
@@ -49,25 +52,24 @@ class PartitionFacts:
     zookeeper_fault: str | None = field(default=None, kw_only=True)
     unreadable: str | None = field(default=None, kw_only=True)
     committed_ms: int | None = field(default=None, kw_only=True)
+    newest: int | None = field(init=False, repr=False, compare=False)
+    lag_between: Lag = field(init=False, repr=False, compare=False)
 
-    @property
-    def newest(self) -> int | None:
-        """The larger of the two offsets: a member that reads both stores continues there. None if
-        neither store has an offset, or if the one in ZooKeeper cannot be read."""
-        if self.zookeeper_fault is not None:
-            return None
-        return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
+    def __post_init__(self) -> None:
+        # Here, because each check of a group asks for them, of each partition.
+        newest = None
+        if self.zookeeper_fault is None:
+            offsets = [o for o in (self.zookeeper, self.kafka) if o is not None]
+            newest = max(offsets, default=None)
+        object.__setattr__(self, "newest", newest)
+        is_unknown = newest is None and not self.never_committed
+        lag = UNKNOWN if is_unknown else lag_between(newest, self.log_start, self.log_end)
+        object.__setattr__(self, "lag_between", lag)
 
     @property
     def never_committed(self) -> bool:
         """Neither store has an offset, so auto.offset.reset decides where a member starts."""
         return self.newest is None and self.coordinator_responded and self.zookeeper_fault is None
-
-    @property
-    def lag_between(self) -> Lag:
-        if self.newest is None and not self.never_committed:
-            return UNKNOWN
-        return lag_between(self.newest, self.log_start, self.log_end)
 
     @property
     def lag(self) -> int | None:
@@ -218,7 +220,7 @@ def group_facts(snapshot: ClusterView, name: str) -> GroupFacts:
     return GroupFacts(
         name,
         tuple(snapshot.brokers),
-        {topic: tuple(numbers) for topic, numbers in snapshot.topics.items()},
+        snapshot.topics,
         group.registered,
         partition_facts(snapshot, replace(group, coordinated=None)),
         snapshot.failed_requests,
@@ -265,24 +267,35 @@ def partition_facts(
     *,
     of: Collection[TopicPartition] | None = None,
 ) -> tuple[PartitionFacts, ...]:
-    """One for each partition that concerns the group, or `of` these, in order."""
-    zookeeper, kafka = group.zookeeper, group.kafka
+    """One for each partition that concerns the group, or `of` these, in order. Where it has neither
+    an owner nor an offset it shares them with the other groups of the snapshot."""
+    known = group.known_partitions()
+    responded = group.unknown_offsets is None
+    shared = snapshot.shared_facts.setdefault(responded, {})
     found = []
     for tp in sorted(group.concerned(snapshot.topics, also) if of is None else of):
-        partition = snapshot.partitions.get(tp, NO_STATE)
-        found.append(
-            PartitionFacts(
-                tp,
-                zookeeper[tp].offset if tp in zookeeper else None,
-                kafka[tp].offset if tp in kafka else None,
-                partition.start,
-                partition.end,
-                tp.partition in snapshot.topics.get(tp.topic, ()),
-                None if partition.leader == NO_LEADER else partition.leader,
-                group.owners.get(tp),
-                coordinator_responded=group.unknown_offsets is None,
-                zookeeper_fault=group.unreadable.get(tp),
-                unreadable=partition.unreadable,
-            )
-        )
+        if tp in known:
+            found.append(_facts_of(snapshot, group, tp))
+        else:
+            if tp not in shared:
+                shared[tp] = _facts_of(snapshot, group, tp)
+            found.append(shared[tp])
     return tuple(found)
+
+
+def _facts_of(snapshot: ClusterView, group: GroupState, tp: TopicPartition) -> PartitionFacts:
+    zookeeper, kafka = group.zookeeper.get(tp), group.kafka.get(tp)
+    partition = snapshot.partitions.get(tp, NO_STATE)
+    return PartitionFacts(
+        tp,
+        None if zookeeper is None else zookeeper.offset,
+        None if kafka is None else kafka.offset,
+        partition.start,
+        partition.end,
+        snapshot.has_partition(tp),
+        None if partition.leader == NO_LEADER else partition.leader,
+        group.owners.get(tp),
+        coordinator_responded=group.unknown_offsets is None,
+        zookeeper_fault=group.unreadable.get(tp),
+        unreadable=partition.unreadable,
+    )

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafka08.errors import KafkaError
 from kafka08.observe.coordinated import CoordinatedGroup
+from kafka08.observe.group_lags import GroupLags, Uncommitted
 from kafka08.observe.lag import UNKNOWN, Lag, lag_between
 from kafka08.observe.members import Member, topics_read
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
@@ -124,18 +125,30 @@ class GroupState:
     def concerned(
         self, assigned: Mapping[str, Collection[int]], also: Collection[TopicPartition] = ()
     ) -> set[TopicPartition]:
-        """`partitions_of` the group: those of its topics, of its members' topics, `also`, and all
-        of which it has an owner or an offset. `assigned`: topic → its partitions, of the whole
-        cluster."""
-        topics = set(self.topics)
-        known = {*self.zookeeper, *self.kafka, *self.owners, *self.unreadable, *also}
+        """`partitions_of` the group: `also`, those of its topics, and of which it has an owner or
+        an offset. `assigned`: topic → its partitions, of the whole cluster."""
+        known = self.known_partitions() | {*also}
+        return partitions_of(assigned, self.topics_concerned(assigned, known), known)
+
+    def known_partitions(self) -> set[TopicPartition]:
+        """Those of which it has an owner or an offset."""
+        known = {*self.zookeeper, *self.kafka, *self.owners, *self.unreadable}
+        if self.coordinated is not None:
+            for member in self.coordinated.members:
+                known.update(member.owns)
+        return known
+
+    def topics_concerned(
+        self, assigned: Mapping[str, Collection[int]], known: Collection[TopicPartition]
+    ) -> set[str]:
+        """The topics that it reads or has znodes of, and those of the `known` partitions."""
+        topics = {*self.topics, *(tp.topic for tp in known)}
         if self.registered:
             topics |= topics_read(self.registered, assigned)
         if self.coordinated is not None:
             for member in self.coordinated.members:
                 topics.update(member.topics)
-                known.update(member.owns)
-        return partitions_of(assigned, topics, known)
+        return topics
 
 
 def partitions_of(
@@ -152,12 +165,12 @@ def partitions_of(
     """
     found = set(known)
     for topic in {*topics, *(tp.topic for tp in found)}:
-        found.update(_named(topic, tuple(assigned.get(topic, ()))))
+        found.update(named(topic, tuple(assigned.get(topic, ()))))
     return found
 
 
 @lru_cache(maxsize=1024)
-def _named(topic: str, numbers: tuple[int, ...]) -> tuple[TopicPartition, ...]:
+def named(topic: str, numbers: tuple[int, ...]) -> tuple[TopicPartition, ...]:
     """The partitions of a topic, which many groups read."""
     return tuple(TopicPartition(topic, number) for number in numbers)
 
@@ -189,53 +202,67 @@ class ClusterView:
     unlisted: tuple[str, ...] = ()
     times: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
     negotiates: bool = False
-    topics: Mapping[str, Collection[int]] = field(default_factory=dict)
+    topics: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
     has_zookeeper: bool = True
     lags: Lags = field(init=False, repr=False, compare=False)
+    shared_facts: dict[bool, dict[TopicPartition, Any]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Of `partition_facts`: the facts where a group has nothing, by whether its coordinator
+    responded."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lags", Lags(self))
 
-    def lags_of(self, group: GroupState) -> dict[TopicPartition, Lag]:
-        newest, partitions, lags = group.newest(), self.partitions, self.lags
-        found = {}
-        for tp in group.concerned(self.topics):
-            at, partition = newest.get(tp), partitions.get(tp)
-            if (
-                partition is None
-                or tp in group.unreadable
-                or (at is None and group.unknown_offsets)
-            ):
-                found[tp] = UNKNOWN
-            elif at is None:
-                found[tp] = lags.never_committed(tp, partition)
-            else:
-                found[tp] = lag_between(at.offset, partition.start, partition.end)
-        return found
+    def has_partition(self, tp: TopicPartition) -> bool:
+        """Whether its topic has such a partition."""
+        return tp in self.lags.uncommitted(tp.topic, True).lags
+
+    def lags_of(self, group: GroupState) -> GroupLags:
+        known = group.known_partitions()
+        is_known = not group.unknown_offsets
+        concerned = group.topics_concerned(self.topics, known)
+        shared = {topic: self.lags.uncommitted(topic, is_known) for topic in concerned}
+        newest = group.newest()
+        own: dict[TopicPartition, Lag] = {}
+        for tp in known:
+            at, partition = newest.get(tp), self.partitions.get(tp)
+            if at is not None and partition is not None and tp not in group.unreadable:
+                own[tp] = lag_between(at.offset, partition.start, partition.end)
+            elif at is not None or tp in group.unreadable or tp not in shared[tp.topic].lags:
+                own[tp] = UNKNOWN
+        return GroupLags(own, shared)
 
 
-class Lags(Mapping[str, Mapping[TopicPartition, Lag]]):
-    """The lags of a view's groups, each worked out when it is first asked for: a thousand groups of
-    a thousand partitions have a million, which an export of offsets does not need."""
+class Lags(Mapping[str, GroupLags]):
+    """The lags of a view's groups, each worked out when it is first asked for: an export of offsets
+    needs none."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._known: dict[str, dict[TopicPartition, Lag]] = {}
-        self._never_committed: dict[TopicPartition, Lag] = {}
+        self._known: dict[str, GroupLags] = {}
+        self._uncommitted: dict[tuple[str, bool], Uncommitted] = {}
 
-    def __getitem__(self, name: str) -> Mapping[TopicPartition, Lag]:
+    def __getitem__(self, name: str) -> GroupLags:
         found = self._known.get(name)
         if found is None:
             found = self._known[name] = self._view.lags_of(self._view.groups[name])
         return found
 
-    def never_committed(self, tp: TopicPartition, partition: PartitionState) -> Lag:
-        """The lag of each group that has committed nothing there."""
-        found = self._never_committed.get(tp)
+    def uncommitted(self, topic: str, is_known: bool) -> Uncommitted:
+        """The lags of each group that has committed nothing in a topic. `is_known`: its coordinator
+        said so."""
+        found = self._uncommitted.get((topic, is_known))
         if found is None:
-            found = lag_between(None, partition.start, partition.end)
-            self._never_committed[tp] = found
+            partitions = self._view.partitions
+            lags = {
+                tp: lag_between(None, at.start, at.end)
+                if is_known and (at := partitions.get(tp)) is not None
+                else UNKNOWN
+                for tp in named(topic, self._view.topics.get(topic, ()))
+            }
+            found = self._uncommitted[topic, is_known] = Uncommitted(lags)
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ from kafka08.exporter.summary import GroupPartitionRow
 from kafka08.groups import GroupReader
 from kafka08.groups.views import ShownGroup, shown
 from kafka08.observe.commit_times import KafkaCommit
-from kafka08.observe.lag import Lag
+from kafka08.observe.group_lags import LagSum
 from kafka08.observe.snapshot import ClusterView
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
@@ -40,21 +40,20 @@ def topic_details(live: Live, name: str) -> dict[str, Any]:
 
 def readers_of(view: ClusterView, topic: str) -> list[dict[str, Any]]:
     """The groups that read a topic, each with its lag there: None if it is unknown everywhere."""
-    partitions = [tp for tp in view.partitions if tp.topic == topic]
     return [
         _reader(view, name, lags)
         for name in view.groups
-        if (lags := [view.lags[name][tp] for tp in partitions if tp in view.lags[name]])
+        if topic in view.lags[name].uncommitted
+        and (lags := view.lags[name].by_topic()[topic]).partitions
     ]
 
 
-def _reader(view: ClusterView, group: str, lags: Sequence[Lag]) -> dict[str, Any]:
-    known = [lag.messages for lag in lags if lag.messages is not None]
+def _reader(view: ClusterView, group: str, lags: LagSum) -> dict[str, Any]:
     return {
         "group": group,
         "members": view.groups[group].members,
-        "lag": sum(known) if known else None,
-        "is_exact": all(lag.is_exact for lag in lags),
+        "lag": lags.lag,
+        "is_exact": not lags.inexact,
     }
 
 
@@ -118,10 +117,11 @@ def answers_of(
             break
         views = [shown(view, name, kind) for kind in view.groups[name].kinds]
         groups[name] = group_answer(view, name, views, commits[name], rows_of(name))
-    lags: defaultdict[str, defaultdict[str, list[Lag]]] = defaultdict(lambda: defaultdict(list))
+    lags: defaultdict[str, dict[str, LagSum]] = defaultdict(dict)
     for name in groups:
-        for tp, lag in view.lags[name].items():
-            lags[tp.topic][name].append(lag)
+        for topic, of_topic in view.lags[name].by_topic().items():
+            if of_topic.partitions:
+                lags[topic][name] = of_topic
     return {
         "/api/doctor": doctor_answer(snapshot),
         "/api/group": groups,
@@ -137,7 +137,7 @@ def answers_of(
 
 
 def lag_of(view: ClusterView, group: str) -> int:
-    return sum(lag.messages or 0 for lag in view.lags[group].values())
+    return view.lags[group].total().messages
 
 
 def _kind(view: ShownGroup) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from kafka08.doctor import SnapshotReader, findings_of, reader
 from kafka08.doctor.snapshot import BrokerFacts
 from kafka08.errors import KafkaError
+from kafka08.groups import Finding, GroupFacts, explain
 from kafka08.observe.layout import Layout
 from kafka08.observe.reader import ClusterReader
 from kafka08.runtime import ClientRuntime
@@ -105,6 +106,26 @@ def test_a_broker_that_registers_while_topics_are_read_has_no_later_clock(
         monkeypatch.setattr(SnapshotReader, "_ask", lambda _, found: found)
         found = {finding.check for finding in findings_of(doctor.read_snapshot())}
     assert "local-clock" not in found
+
+
+def test_a_group_is_examined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without problems, of a snapshot; it has as many facts as its topics have partitions."""
+    runtime = ModelRuntime(InProcessWorld())
+    examined: list[str] = []
+
+    def counted(facts: GroupFacts) -> list[Finding]:
+        examined.append(facts.group)
+        return explain(facts)
+
+    monkeypatch.setattr("kafka08.doctor.snapshot.explain", counted)
+    monkeypatch.setattr(ClusterReader, "_client", lambda *_: KafkaError("no broker responds"))
+    with connected(runtime) as zk, SnapshotReader("model", runtime=runtime) as doctor:
+        ClusterStore(zk).create_common_paths()
+        zk.ensure(paths.consumer_ids("g"))
+        ClusterStore(zk).register_broker(Broker(1, "h", 9092), timestamp_ms=0)
+        findings = doctor.read_snapshot().group_findings
+    assert ["no-members"] == [finding.kind for finding in findings["g"]]
+    assert ["g"] == examined
 
 
 def connected(runtime: ClientRuntime) -> ZkClient:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kafka08.exporter import families_of
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.kminion_families import kminion_families
 from kafka08.exporter.summary import group_partitions, summary_of
+from kafka08.exposition import text_of
 from kafka08.groups import explain, lag_by_topic
-from kafka08.metrics import Family
 from kafka08.observe.group import group_facts
 from kafka08.observe.snapshot import ClusterView, Committed, GroupState, PartitionState
 from kafka08.structs import Broker, TopicPartition
@@ -59,7 +57,7 @@ def test_every_view_has_the_same_lag(name: str) -> None:
     facts = group_facts(view, "g")
     [row] = group_partitions(view, histories, "g")
     [of_group] = summary_of(view, None, histories).groups
-    found = [*families_of(view, histories), *kminion_families(view, histories)]
+    found = text_of([*families_of(view, histories), *kminion_families(view, histories)])
     assert [lag] == [p.lag for p in facts.partitions]
     assert (lag, verdict) == (row.lag, row.verdict) == (of_group.lag, of_group.verdict)
     assert lag == sum(topic.lag for topic in lag_by_topic(facts.partitions)) or lag is None
@@ -81,5 +79,5 @@ def test_an_offset_beyond_the_end_is_a_finding() -> None:
     assert (topic.beyond_end, topic.is_exact, topic.lag_text) == ((TP,), False, "unknown")
 
 
-def values(families: list[Family], name: str) -> list[Any]:
-    return [sample.value for family in families if family.name == name for sample in family.samples]
+def values(text: str, name: str) -> list[float]:
+    return [float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"{name}{{")]
