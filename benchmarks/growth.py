@@ -15,12 +15,12 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from benchmarks import growth_servers, scratch
+from benchmarks import growth_servers, growth_wide, scratch
 from benchmarks.growth_place import PARTITIONS, SMALL, Dimension, Place, topic_of
 from benchmarks.subjects import await_leaders
 from kafka08.admin import AdminClient
@@ -185,6 +185,7 @@ DIMENSIONS: Final = (
     Dimension("idle partitions", "mcore", PARTITIONS, idle_consumer),
     Dimension("idle partitions, one message", "ms", PARTITIONS, one_message),
     *growth_servers.DIMENSIONS,
+    *growth_wide.DIMENSIONS,
 )
 
 
@@ -209,29 +210,32 @@ def broker(directory: Path, sizes: Collection[int]) -> Iterator[Place]:
             leader: Any = SimpleNamespace(name="ours", address=cluster.bootstrap)
             await_leaders(leader, topic_of(size), size, LEADERS_S)
         pid = cluster.brokers[0].process.pid
-        yield Place(cluster.bootstrap, cluster.zookeeper.connect_string, pid)
+        with ExitStack() as kept:
+            yield Place(cluster.bootstrap, cluster.zookeeper.connect_string, pid, directory, kept)
 
 
 def measure(place: Place, one: Dimension, sizes: Sequence[int], rounds: int) -> list[float]:
-    """The cost at each size, the median of so many."""
-    return [statistics.median(one.cost(place, size) for _ in range(rounds)) for size in sizes]
+    """The cost at each size, the median of so many, or of the row's own number."""
+    count = min(rounds, one.rounds or rounds)
+    return [statistics.median(one.cost(place, size) for _ in range(count)) for size in sizes]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench growth", description=__doc__)
     parser.add_argument("--only", default="", help="only dimensions whose name contains this")
     parser.add_argument("--rounds", type=int, default=3, help="medians of so many (default 3)")
-    parser.add_argument("--largest", type=int, default=5000, help="no larger sizes than this")
+    parser.add_argument("--largest", type=int, default=5000, help="no more partitions than this")
     parser.add_argument("--json", dest="json_file", help="write the table to this file")
     scratch.add_option(parser)
     options = parser.parse_args(arguments)
     chosen = [one for one in DIMENSIONS if options.only in one.name]
     table: list[dict[str, Any]] = []
-    topics = {SMALL}.union(*(one.sizes for one in chosen if one.sizes == PARTITIONS))
+    topics = {SMALL, 500}.union(*(one.sizes for one in chosen if one.sizes == PARTITIONS))
     topics = {size for size in topics if size <= options.largest}
     with scratch.scratch(options) as directory, broker(directory, topics) as place:
         for one in chosen:
-            sizes = [size for size in one.sizes if size <= options.largest]
+            is_partitions = one.sizes == PARTITIONS
+            sizes = [size for size in one.sizes if not is_partitions or size <= options.largest]
             costs = measure(place, one, sizes, options.rounds)
             slope = exponent(sizes, costs)
             row = {"unit": one.unit, "sizes": sizes, "costs": costs, "exponent": slope}

@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 SMALL: Final = 50
 PARTITIONS: Final = (SMALL, 500, 5000)
 
 
-class Place(NamedTuple):
-    """A running broker, and its process."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A running broker, and its process.
+
+    directory   for what else a row needs
+    kept        what rows have started, until all are measured
+    """
 
     bootstrap: str
     zookeeper: str
     pid: int | None
+    directory: Path
+    kept: ExitStack
+    _known: dict[object, Any] = field(default_factory=dict)
+
+    def keep(self, key: object, make: Callable[[], AbstractContextManager[Any]]) -> Any:
+        """What `make` enters, which the next call with this key returns again."""
+        if key not in self._known:
+            self._known[key] = self.kept.enter_context(make())
+        return self._known[key]
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """`cost(place, size)` is in `unit`, see its docstring."""
+    """`cost(place, size)` is in `unit`, see its docstring.
+
+    rounds   fewer, for what takes minutes
+    """
 
     name: str
     unit: str
     sizes: Sequence[int]
     cost: Callable[[Place, int], float]
+    rounds: int | None = None
 
 
 def topic_of(partitions: int) -> str:

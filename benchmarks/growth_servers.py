@@ -26,7 +26,7 @@ LONG_MS: Final = 600_000
 SETTLE_S: Final = 0.2
 COMMITTED_EACH: Final = 10
 """Partitions of which a group has committed an offset."""
-GROUP_S: Final = 300.0
+GROUP_S: Final = 600.0
 MESSAGE_BYTES: Final = 1 << 20
 FETCH_BYTES: Final = 1 << 16
 
@@ -118,13 +118,13 @@ def groups_seen(place: Place, groups: int) -> float:
 def group_members(place: Place, members: int) -> float:
     """Milliseconds of CPU for each member of a group in ZooKeeper that gathers: all begin at
     once, in one process, and own the partitions of one topic in the end."""
-    group, topic = f"growth-{members}-{time.monotonic_ns()}", topic_of(SMALL)
+    group, topic = f"growth-{members}-{time.monotonic_ns()}", topic_of(500)
     config = ConsumerConfig(
         {
             "zookeeper.connect": place.zookeeper,
             "group.id": group,
-            "rebalance.max.retries": "100",
-            "zookeeper.session.timeout.ms": "30000",
+            "rebalance.max.retries": "1000",
+            "zookeeper.session.timeout.ms": "60000",
         }
     )
     with ExitStack() as opened:
@@ -133,7 +133,7 @@ def group_members(place: Place, members: int) -> float:
         for connector in connectors:
             connector.create_message_streams({topic: 1})
         deadline = time.monotonic() + GROUP_S
-        while sum(len(one.assignment) for one in connectors) < SMALL or not all(
+        while sum(len(one.assignment) for one in connectors) < 500 or not all(
             one.assignment for one in connectors
         ):
             assert time.monotonic() < deadline, "the group does not settle"
@@ -146,5 +146,5 @@ DIMENSIONS: Final = (
     Dimension("partitions of a Fetch", "us", PARTITIONS, fetched_partitions),
     Dimension("MB of a converted message", "ms", (1, 4, 16), converted_message),
     Dimension("groups of a snapshot", "ms", (50, 200, 1000), groups_seen),
-    Dimension("members of a ZooKeeper group", "ms", (5, 10, 20), group_members),
+    Dimension("members of a ZooKeeper group", "ms", (5, 20, 80, 200), group_members, rounds=1),
 )

@@ -391,6 +391,31 @@ def read_news(
         raise ProtocolError(f"FetchResponse: {error}") from error
 
 
+class FetchNews:
+    """`read_news` of responses for the same partitions, one after the other. Without messages each
+    is like the one before, which takes no look at its partitions."""
+
+    def __init__(self) -> None:
+        self._seen: HighWatermarks = {}
+        self._idle = b""
+        """The last response, behind its correlation id, if it had no news."""
+        self._idle_size = 0
+
+    def read(self, payload: memoryview, version: int) -> list[tuple[str, FetchPartitionResponse]]:
+        # A response with messages may be large, and is not copied.
+        if len(payload) == self._idle_size and bytes(payload[CORRELATION_BYTES:]) == self._idle:
+            return []
+        news = read_news(payload, version, self._seen)
+        self._idle_size = 0 if news else len(payload)
+        self._idle = b"" if news else bytes(payload[CORRELATION_BYTES:])
+        return news
+
+    def forget(self, topic: str, partition: int) -> None:
+        """The partition's high watermark is news again."""
+        self._idle_size = 0
+        self._seen.get(topic, {}).pop(partition, None)
+
+
 def _read_news(
     payload: memoryview, at: int, seen: HighWatermarks
 ) -> list[tuple[str, FetchPartitionResponse]]:

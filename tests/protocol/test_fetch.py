@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from kafka08.errors import ProtocolError, UnknownError
 from kafka08.protocol import codec
+from kafka08.protocol import fetch as fetch_module
 from kafka08.protocol.fetch import (
     AbortedTransaction,
+    FetchNews,
     FetchPartitionResponse,
     FetchRequest,
     FetchResponse,
@@ -144,6 +147,34 @@ def test_what_the_last_response_said_is_no_news() -> None:
     assert news({9: FetchPartitionResponse(9, 6, -1, b"")}) == [9]
     assert news({9: FetchPartitionResponse(9, 6, -1, b"")}) == [9]
     assert news({}) == [9]
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 11])
+def test_a_response_like_the_last_one_is_not_read(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The partitions of a response without messages are looked at once, until one of them has news
+    or is to be news again; messages are never taken for those of the last response."""
+    read: list[int] = []
+
+    def counted(payload: memoryview, *rest: Any) -> list[tuple[str, FetchPartitionResponse]]:
+        read.append(len(payload))
+        return read_news(payload, *rest)
+
+    monkeypatch.setattr(fetch_module, "read_news", counted)
+    news = FetchNews()
+    idle = [("t", FetchPartitionResponse(n, 0, 5, b"")) for n in range(3)]
+    full = [*idle[:2], ("t", FetchPartitionResponse(2, 0, 5, b"x"))]
+
+    def look(parts: list[tuple[str, FetchPartitionResponse]]) -> list[int]:
+        return [part.partition for _, part in news.read(encoded(version, parts), version)]
+
+    assert [look(idle), look(idle), len(read)] == [[0, 1, 2], [], 2]
+    assert [look(idle), look(idle), len(read)] == [[], [], 2]
+    assert [look(full), look(full), len(read)] == [[2], [2], 4]
+    assert [look(idle), look(idle), len(read)] == [[], [], 5]
+    news.forget("t", 1)
+    assert look(idle) == [1]
 
 
 @pytest.mark.parametrize("version", [4, 5, 7, 11])

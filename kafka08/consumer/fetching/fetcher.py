@@ -67,10 +67,9 @@ from kafka08.protocol.fetch import (
     NO_REPLICA,
     RACK_VERSION,
     READ_COMMITTED,
+    FetchNews,
     FetchPartitionResponse,
     FetchRequest,
-    HighWatermarks,
-    read_news,
 )
 from kafka08.protocol.fetch_frame import FetchFrame
 from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsResponse
@@ -165,8 +164,8 @@ class PartitionFetcher:
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
         self._asked: Positions = {}
         """The content of the request in flight, or of the last request."""
-        self._seen: HighWatermarks = {}
-        """The high watermarks of the last response, if it was for the same partitions."""
+        self._news = FetchNews()
+        """Of the responses to the last frame."""
         self._frame: FetchFrame[OwnedPartition] | None = None
         self._framed: tuple[list[OwnedPartition], int, int] = ([], 0, 0)
         """The partitions, the wait and the version of `_frame`."""
@@ -370,7 +369,7 @@ class PartitionFetcher:
         if not wanted:
             return
         wait_ms = self._config.fetch_wait_max_ms
-        if len(self._current()) > len(wanted):
+        if len(self._partitions) > len(wanted):
             wait_ms = min(wait_ms, PARTIAL_WAIT_MS)
         frame = self._frame_of(wanted, wait_ms)
         self._asked = wanted
@@ -407,7 +406,7 @@ class PartitionFetcher:
             self._connection.client_id,
             {tp: asked.partition for tp, asked in wanted.items()},
         )
-        self._seen = {}  # each of them is to get its high watermark
+        self._news = FetchNews()  # each of them is to get its high watermark
         return frame
 
     def _receive_response(self) -> None:
@@ -417,7 +416,7 @@ class PartitionFetcher:
         asked = self._asked
         payload = self._connection.read_payload()
         try:
-            news = read_news(payload, self._version, self._seen)
+            news = self._news.read(payload, self._version)
         except (ApiError, ProtocolError) as unusable:
             self._connection.close()
             raise ProtocolError(f"from {self._connection}: {unusable}") from unusable
@@ -435,7 +434,7 @@ class PartitionFetcher:
                 raise ProtocolError(f"{self._connection} sent {tp}, which was not requested")
             partition, offset, size = asked[tp]
             if not self._is_wanted(partition, offset):
-                self._seen[topic].pop(result.partition, None)  # its high watermark is news again
+                self._news.forget(*tp)
                 continue
             error = error_for(result.error_code)
             if result.preferred_replica != NO_REPLICA and self._config.nearest is not None:
@@ -616,7 +615,7 @@ class PartitionFetcher:
         """Return those that it still has, each once."""
         now = self._runtime.monotonic()
         if partitions:
-            self._seen = {}  # the first response after an outage ends it, whatever it says
+            self._news = FetchNews()  # the first response after an outage ends it, whatever it says
         lost = self._give_up(partitions)
         for partition in lost:
             partition.outage.failed(partitions[partition], now)
@@ -630,7 +629,8 @@ class PartitionFetcher:
             found = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
             for partition in found:
                 del self._partitions[partition.topic_partition]
-            self._frame = None  # one that comes back may have another leader epoch
+            if found:
+                self._frame = None  # one that comes back may have another leader epoch
         return found
 
     def _to_return(self) -> list[OwnedPartition]:

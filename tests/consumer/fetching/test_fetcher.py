@@ -673,6 +673,7 @@ def test_an_idle_round_makes_nothing_new() -> None:
 
     bench = bench_with(100)
     frame, asked = bench.fetcher._frame, bench.fetcher._asked
+    assert frame is not None
     bench.rounds(1)
     assert bench.fetcher._asked is asked
     bench.cluster.append(TopicPartition("t", 7), b"a")

@@ -87,6 +87,11 @@ class Bench:
         self.lost.clear()
         self.fetcher.add(partitions)
 
+    def lose_and_lead(self, partition: OwnedPartition) -> None:
+        """The partition goes back to the leader finder, which finds broker 1 again."""
+        self.fetcher._give_up([partition])
+        self.lead(partition)
+
     def rounds(self, count: int = 1) -> None:
         for _ in range(count):
             self.fetcher._round()
@@ -222,7 +227,7 @@ def test_the_position_is_behind_the_message_that_was_read_last() -> None:
     bench.rounds()
     bench.cluster.elect(TP0, keeps=0)
     bench.cluster.append(TP0, b"x", b"y")
-    partition.led_in(1)
+    bench.lose_and_lead(partition)
     bench.stream.reset(partition, 4, 0)
     bench.rounds()
     assert len(bench.stream.take(4, -inf) or ()) == 4
@@ -328,7 +333,7 @@ def test_a_reader_that_goes_back_has_its_position_checked() -> None:
     bench.read()
     bench.cluster.elect(TP0, keeps=1)
     bench.cluster.append(TP0, b"x", b"y")
-    partition.led_in(1)
+    bench.lose_and_lead(partition)
     bench.stream.reset(partition, 2, 1, 0)
     partition.consumed_offset = 2
     partition.fetch_again()
