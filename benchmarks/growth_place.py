@@ -28,7 +28,7 @@ class Place:
     _known: dict[object, Any] = field(default_factory=dict)
 
     def keep(self, key: object, make: Callable[[], AbstractContextManager[Any]]) -> Any:
-        """What `make` enters, which the next call with this key returns again."""
+        """Enter what `make` returns; the next call with this key returns the same."""
         if key not in self._known:
             self._known[key] = self.kept.enter_context(make())
         return self._known[key]

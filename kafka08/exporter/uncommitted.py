@@ -1,5 +1,4 @@
-"""What groups that have committed nothing in a topic have in common there, worked out once for all
-of them. Pure."""
+"""Samples and ages that all groups share which have committed nothing in a topic. Pure."""
 
 from __future__ import annotations
 
