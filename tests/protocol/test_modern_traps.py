@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -14,13 +14,19 @@ from kafka08.consumer.group.membership import Membership, Sync, Timeouts
 from kafka08.errors import InvalidTimestamp
 from kafka08.levels import Level
 from kafka08.protocol import codec
+from kafka08.protocol.compression import LZ4, compress
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from kafka08.protocol.message_set import fetched_unpacker
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from kafka08.protocol.produce import ProduceRequest, ProduceResponse
+from kafka08.protocol.produce import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopic,
+)
 from kafka08.protocol.types import Request
 from tests.client.epoch_cluster import ClientVersions
 
@@ -106,6 +112,36 @@ def test_a_classic_member_in_a_group_of_the_new_protocol() -> None:
     action = member.due(1.0)
     assert isinstance(action, Sync)
     assert (action.request.generation, action.request.assignments) == (3, [])
+
+
+def test_a_static_leader_that_comes_back() -> None:
+    """It led, and gets another id and the answer of a follower, which names its former id: it goes
+    to Sync at once, without assignments, and waits for nobody."""
+    response: JoinGroupResponse = answer("joingroup-v5-static-restart-4.4.0", JoinGroupRequest)
+    assert response.members == []
+    assert response.leader_id.startswith("i1-")
+    assert response.leader_id != response.member_id
+    member = Membership("g-static", Timeouts(session=10.0, heartbeat=3.0, poll=300.0, backoff=0.1))
+    member.subscribe(0.0)
+    member.give_up()
+    member.joined(response, 1.0)
+    action = member.due(1.0)
+    assert isinstance(action, Sync)
+    assert (action.request.member_id, action.request.assignments) == (response.member_id, [])
+
+
+def test_no_null_set_is_sent() -> None:
+    """A broker would never answer it."""
+    request = ProduceRequest(1, 1000, [ProduceTopic("t", [ProducePartition(0, cast(Any, None))])])
+    for request.version in (3, 8):
+        with pytest.raises(TypeError):
+            codec.encode_request(request, 1, "c")
+
+
+def test_lz4_frames_have_independent_blocks() -> None:
+    """Brokers refuse linked ones, which only frames of several blocks can have."""
+    framed = compress(LZ4, bytes(range(256)) * 1000, magic=2)
+    assert framed[4] & 0x20
 
 
 def epochs(answer: Any) -> list[tuple[int, int]]:
