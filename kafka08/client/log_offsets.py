@@ -23,7 +23,11 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import READ_UNCOMMITTED
-from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
+from kafka08.protocol.offsets import (
+    OffsetsPartitionResponse,
+    OffsetsRequest,
+    OffsetsResponse,
+)
 from kafka08.structs import (
     DEBUGGING_CONSUMER,
     EARLIEST_OFFSET,
@@ -98,6 +102,26 @@ def offsets_or_errors(
     return cluster.ask_each_leader(times, asked, passes=is_retriable_at_leader) if times else {}
 
 
+def starts_or_errors(
+    cluster: ClusterClient, times: Mapping[TopicPartition, int], isolation: int
+) -> dict[TopicPartition, tuple[int, int] | KafkaError | None]:
+    """partition → the offset at its time (EARLIEST_OFFSET or LATEST_OFFSET) and the epoch of the
+    leader before it, NO_LEADER_EPOCH where that is not known; None without one, or the error. As
+    `offsets_or_errors`."""
+
+    def ask(
+        connection: Connection, of_leader: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, tuple[int, int] | ApiError | None]:
+        results = _results(ORDINARY_CONSUMER, isolation, connection, of_leader, with_epochs=True)
+        return {
+            tp: error_of(one.error_code, f"{tp} at {connection}")
+            or ((one.found[0], one.leader_epoch) if one.found else None)
+            for tp, one in results
+        }
+
+    return cluster.ask_each_leader(times, ask, passes=is_retriable_at_leader) if times else {}
+
+
 def _bounds(
     cluster: ClusterClient,
     partitions: Iterable[TopicPartition],
@@ -131,21 +155,32 @@ def _ask_leader(
     connection: Connection,
     times: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, list[int] | ApiError]:
-    offsets: dict[TopicPartition, list[int] | ApiError] = {}
+    return {
+        tp: error_of(one.error_code, f"{tp} at {connection}") or list(one.found)
+        for tp, one in _results(replica_id, isolation, connection, times, max_offsets)
+    }
+
+
+def _results(
+    replica_id: int,
+    isolation: int,
+    connection: Connection,
+    times: Mapping[TopicPartition, int],
+    max_offsets: int = 1,
+    *,
+    with_epochs: bool = False,
+) -> Iterator[tuple[TopicPartition, OffsetsPartitionResponse]]:
     for some in _requests_of(times):
         request = offsets_request(
             some,
             max_offsets=max_offsets,
             replica_id=replica_id,
             isolation=isolation,
-            version=offsets_version(connection.versions, isolation),
+            version=offsets_version(connection.versions, isolation, with_epochs=with_epochs),
         )
         response = connection.send(request)
         assert isinstance(response, OffsetsResponse)
-        for tp, result in offsets_results(response).items():
-            error = error_of(result.error_code, f"{tp} at {connection}")
-            offsets[tp] = error or list(result.found)
-    return offsets
+        yield from offsets_results(response).items()
 
 
 def _requests_of(times: Mapping[TopicPartition, int]) -> Iterator[dict[TopicPartition, int]]:

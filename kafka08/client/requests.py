@@ -38,6 +38,7 @@ from kafka08.protocol.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchTopic,
 )
+from kafka08.protocol.offsets import EPOCH_VERSION as OFFSETS_EPOCH_VERSION
 from kafka08.protocol.offsets import (
     ISOLATION_VERSION,
     OffsetsPartition,
@@ -168,10 +169,15 @@ def produce_results(response: ProduceResponse) -> dict[TopicPartition, ProducePa
     return by_partition(response.topics)
 
 
-def offsets_version(versions: VersionRanges, isolation: int = READ_UNCOMMITTED) -> int:
+def offsets_version(
+    versions: VersionRanges, isolation: int = READ_UNCOMMITTED, *, with_epochs: bool = False
+) -> int:
     """The version of Offsets for the log's start or end: the first if the broker serves it, as 4.0
-    does not; for a reader of committed messages one with isolation, where there are transactions.
+    does not; for a reader of committed messages one with isolation, where there are transactions;
+    `with_epochs` the one that has them, where brokers know it.
     """
+    if with_epochs and versions.serves_beyond(OffsetsRequest, OFFSETS_EPOCH_VERSION - 1):
+        return OFFSETS_EPOCH_VERSION
     if isolation == READ_COMMITTED and versions.serves_beyond(OffsetsRequest, 1):
         return versions.highest(OffsetsRequest, ISOLATION_VERSION, ISOLATION_VERSION)
     return versions.lowest(OffsetsRequest, 0, ISOLATION_VERSION)

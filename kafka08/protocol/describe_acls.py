@@ -65,28 +65,6 @@ class DescribeAclsRequest(Request):
     """Version 1: whether names are meant as they are, or as prefixes."""
 
 
-class DescribeAclsRequestV0(WireForm, of=DescribeAclsRequest):
-    resource_type: Int8
-    resource_name: NullableString
-    principal: NullableString
-    host: NullableString
-    operation: Int8
-    permission_type: Int8
-
-
-class DescribedAclResourceV0(WireForm, of=DescribedAclResource):
-    resource_type: Int8
-    resource_name: String
-    acls: list[DescribedAcl]
-
-
-class DescribeAclsResponseV0(WireForm, of=DescribeAclsResponse):
-    throttle_ms: Int32
-    error_code: Int16
-    message: NullableString
-    resources: list[DescribedAclResourceV0]
-
-
 class DescribeAclsRequestV1(WireForm, of=DescribeAclsRequest):
     """2.0: adds the type of the pattern."""
 
@@ -119,7 +97,7 @@ API = Api(
     DescribeAclsRequest,
     DescribeAclsResponse,
     (
-        ApiVersion(0, DescribeAclsRequestV0, DescribeAclsResponseV0, since=Level.V0_11_0),
+        ApiVersion(0, DescribeAclsRequest, DescribeAclsResponse, since=Level.V0_11_0),
         ApiVersion(1, DescribeAclsRequestV1, DescribeAclsResponseV1, since=None),
     ),
 )

@@ -2,7 +2,7 @@
 
 `time_ms` is LATEST_OFFSET, EARLIEST_OFFSET (kafka08.structs) or milliseconds. Version 0 returns the
 start offsets of segments, descending, at most `max_offsets`; an empty list without an error if none
-is old enough. Version 1 returns one message.
+is old enough. Version 1 returns one message, version 4 also the epoch of its leader.
 Error codes: 3, 6, -1. Source: kafka.api.OffsetRequest 0.8.2.2.
 """
 
@@ -24,10 +24,12 @@ from kafka08.protocol.types import (
     WireForm,
     ZeroOrOne,
 )
-from kafka08.structs import NO_OFFSET
+from kafka08.structs import NO_LEADER_EPOCH, NO_OFFSET
 
 ISOLATION_VERSION: Final = 2
 """From this version on the log's end may be that for a reader of committed messages."""
+
+EPOCH_VERSION: Final = 4
 
 
 @dataclass(slots=True)
@@ -35,6 +37,8 @@ class OffsetsPartition:
     partition: Int32
     time_ms: Int64
     max_offsets: Int32
+    current_epoch: Int32 = NO_LEADER_EPOCH
+    """Version 4: of the leader, as the client knows it; NO_LEADER_EPOCH: not compared."""
 
 
 @dataclass(slots=True)
@@ -52,6 +56,8 @@ class OffsetsPartitionResponse:
     timestamp_ms: Int64 = -1
     offset: Int64 = NO_OFFSET
     """Version 1: the first message at or after the time, and its timestamp; -1 without one."""
+    leader_epoch: Int32 = NO_LEADER_EPOCH
+    """Version 4: of the leader that appended the message before the offset, if it is known."""
 
     @property
     def found(self) -> list[int]:
@@ -139,6 +145,57 @@ class OffsetsResponseV2(WireForm, of=OffsetsResponse):
     topics: list[OffsetsTopicResponseV1]
 
 
+class OffsetsPartitionV4(WireForm, of=OffsetsPartition):
+    partition: Int32
+    current_epoch: Int32
+    time_ms: Int64
+
+    @staticmethod
+    def make(partition: int, current_epoch: int, time_ms: int) -> OffsetsPartition:
+        return OffsetsPartition(partition, time_ms, 1, current_epoch)
+
+
+class OffsetsTopicV4(WireForm, of=OffsetsTopic):
+    topic: String
+    partitions: list[OffsetsPartitionV4]
+
+
+class OffsetsRequestV4(WireForm, of=OffsetsRequest):
+    """2.1: adds the leader epoch that the client knows."""
+
+    replica_id: Int32
+    isolation_level: ZeroOrOne
+    topics: list[OffsetsTopicV4]
+
+
+class OffsetsPartitionResponseV4(WireForm, of=OffsetsPartitionResponse):
+    partition: Int32
+    error_code: Int16
+    timestamp_ms: Int64
+    offset: Int64
+    leader_epoch: Int32
+
+    @staticmethod
+    def make(
+        partition: int, error_code: int, timestamp_ms: int, offset: int, leader_epoch: int
+    ) -> OffsetsPartitionResponse:
+        return OffsetsPartitionResponse(
+            partition, error_code, [], timestamp_ms, offset, leader_epoch
+        )
+
+
+class OffsetsTopicResponseV4(WireForm, of=OffsetsTopicResponse):
+    topic: String
+    partitions: list[OffsetsPartitionResponseV4]
+
+
+class OffsetsResponseV4(WireForm, of=OffsetsResponse):
+    """2.1: adds the leader epoch of the offset."""
+
+    throttle_ms: Int32
+    topics: list[OffsetsTopicResponseV4]
+
+
 API = Api(
     2,
     "Offsets",
@@ -148,5 +205,7 @@ API = Api(
         ApiVersion(0, OffsetsRequest, OffsetsResponse),
         ApiVersion(1, OffsetsRequestV1, OffsetsResponseV1, since=Level.V0_10_2),
         ApiVersion(ISOLATION_VERSION, OffsetsRequestV2, OffsetsResponseV2, since=Level.V0_11_0),
+        ApiVersion(3, OffsetsRequestV2, OffsetsResponseV2, since=None),
+        ApiVersion(EPOCH_VERSION, OffsetsRequestV4, OffsetsResponseV4, since=None),
     ),
 )

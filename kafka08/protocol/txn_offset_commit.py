@@ -57,25 +57,6 @@ class TxnOffsetCommitRequest(Request):
     topics: list[TxnOffsetTopic]
 
 
-class TxnOffsetV0(WireForm, of=TxnOffset):
-    partition: Int32
-    offset: Int64
-    metadata: NullableString
-
-
-class TxnOffsetTopicV0(WireForm, of=TxnOffsetTopic):
-    topic: String
-    partitions: list[TxnOffsetV0]
-
-
-class TxnOffsetCommitRequestV0(WireForm, of=TxnOffsetCommitRequest):
-    transactional_id: String
-    group: String
-    producer_id: Int64
-    producer_epoch: Int16
-    topics: list[TxnOffsetTopicV0]
-
-
 class TxnOffsetV2(WireForm, of=TxnOffset):
     partition: Int32
     offset: Int64
@@ -104,8 +85,8 @@ API = Api(
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     (
-        ApiVersion(0, TxnOffsetCommitRequestV0, TxnOffsetCommitResponse, since=Level.V0_11_0),
-        ApiVersion(1, TxnOffsetCommitRequestV0, TxnOffsetCommitResponse, since=None),
+        ApiVersion(0, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=Level.V0_11_0),
+        ApiVersion(1, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=None),
         ApiVersion(EPOCH_VERSION, TxnOffsetCommitRequestV2, TxnOffsetCommitResponse, since=None),
     ),
 )

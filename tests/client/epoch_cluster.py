@@ -124,6 +124,8 @@ class EpochCluster(FakeCluster):
     def _offset(self, broker_id: int, tp: TopicPartition, time_ms: int) -> OffsetsPartitionResponse:
         found = super()._offset(broker_id, tp, time_ms)
         found.offset = next(iter(found.offsets), NO_OFFSET)
+        if written := self._written.get(tp):
+            found.leader_epoch = written[max(0, found.offset - 1)][0]
         return found
 
     def _topic(self, topic: str) -> TopicMetadata:

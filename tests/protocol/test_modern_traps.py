@@ -21,6 +21,7 @@ from kafka08.protocol.message_set import fetched_unpacker
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.produce import (
     ProducePartition,
     ProduceRequest,
@@ -160,6 +161,7 @@ def epochs(answer: Any) -> list[tuple[int, int]]:
         ("offsetfetch-v5-some-4.4.0", OffsetFetchRequest, [(-5, 0), (5, -1), (-1, -1), (-1, -1)]),
         ("truncation-leaderepoch-v3-b2", OffsetForLeaderEpochRequest, [(3, 0)]),
         ("leaderepoch-v3-epoch5-4.4.0", OffsetForLeaderEpochRequest, [(-1, -1)]),
+        ("listoffsets-v4-latest-4.4.0", OffsetsRequest, [(38, 0)]),
     ],
 )
 def test_leader_epochs(

@@ -585,7 +585,7 @@ class PartitionFetcher:
         time = EARLIEST_OFFSET if smallest else LATEST_OFFSET
         times = {partition.topic_partition: time for partition in partitions}
         isolation = self._config.isolation
-        version = offsets_version(self._connection.versions, isolation)
+        version = offsets_version(self._connection.versions, isolation, with_epochs=True)
         response = self._connection.send(
             offsets_request(times, isolation=isolation, version=version)
         )
@@ -602,7 +602,8 @@ class PartitionFetcher:
             logger.warning("[%s] no offset of %s: %s", self._name, partition.topic_partition, error)
             return False
         old, new = partition.fetch_offset, result.found[0]
-        if partition.sink.reset(partition, old, new) and old != NO_OFFSET:
+        is_moved = partition.sink.reset(partition, old, new, result.leader_epoch)
+        if is_moved and old != NO_OFFSET:
             logger.warning(
                 "Current offset %d for partition %s out of range; reset offset to %d",
                 old,

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.log_offsets import offsets_or_errors
+from kafka08.client.log_offsets import starts_or_errors
 from kafka08.client.retry import RetryPolicy
 from kafka08.consumer.fetching.owned_partition import Position
 from kafka08.consumer.group.committer import fetch_committed
@@ -209,14 +209,14 @@ class StartFinder:
     def _ask_leader(self, asked: Asked, epoch: int) -> None:
         found = Found(asked, epoch)
         times = {tp: time for tp, start in asked.items() if (time := self._time(start)) is not None}
-        ends = offsets_or_errors(self._cluster, times, isolation=self._isolation)
-        for tp, outcome in ends.items():
+        starts = starts_or_errors(self._cluster, times, self._isolation)
+        for tp, outcome in starts.items():
             if isinstance(outcome, KafkaError):
                 found.failures[tp] = outcome
-            elif not outcome:
+            elif outcome is None:
                 found.failures[tp] = KafkaError(f"{tp}: its leader returned no log start offset")
             else:
-                found.positions[tp] = Position(outcome[0])
+                found.positions[tp] = Position(*outcome)
         self._publish(found)
 
     def _time(self, start: Start) -> int | None:

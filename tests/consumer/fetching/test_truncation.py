@@ -27,7 +27,7 @@ from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import NO_LEADER_EPOCH, TopicPartition
+from kafka08.structs import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from tests.client.epoch_cluster import EpochCluster, batch
 from tests.client.fake_cluster import PORT
 
@@ -302,6 +302,22 @@ def test_a_position_without_an_epoch_is_not_checked() -> None:
     bench.own(TP0, 1)
     bench.rounds()
     assert bench.requests() == [(0, 1, 1)]
+
+
+def test_a_position_at_the_end_has_its_epoch(caplog: pytest.LogCaptureFixture) -> None:
+    """Where nothing was read yet: messages that take the place of those before it are read."""
+    bench = Bench("largest")
+    bench.cluster.append(TP0, b"a", b"b", b"c", b"d")
+    partition = bench.own(TP0, NO_OFFSET)
+    bench.rounds()
+    assert (partition.fetch_offset, partition.fetch_epoch) == (4, 0)
+    bench.cluster.elect(TP0, keeps=2)
+    bench.cluster.append(TP0, b"x", b"y", b"z")
+    bench.rounds()
+    bench.lead(partition)
+    bench.rounds(2)
+    assert "the messages from offset 2 to 3 were lost" in caplog.text
+    assert bench.read() == [(2, b"x"), (3, b"y"), (4, b"z")]
 
 
 def test_a_committed_position_is_checked_before_the_first_fetch() -> None:
