@@ -159,7 +159,7 @@ def main() -> int:
         enable_auto_commit=False,
         session_timeout_ms=6000,
     ) as consumer:
-        signal.signal(signal.SIGTERM, lambda *_: consumer.wakeup())
+        signal.signal(signal.SIGTERM, lambda _number, _frame: consumer.wakeup())
         pool = Pool(consumer, arguments.work_ms / 1000)
         consumer.subscribe(
             [arguments.topic], on_assigned=pool.on_assigned, on_revoked=pool.on_revoked
