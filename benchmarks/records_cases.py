@@ -1,6 +1,7 @@
 """Brokers of level 0.11 beside a JVM 0.11.0.3: record batches (magic 2). `--only 0.11` runs these.
 
 0.11 16 KB, plain …        Produce 3 of idempotent producers: each request has the next sequence
+0.11 16 KB, headers        the same with two headers in each record
 0.11 idempotence …         ours alone: the same beside batches without a producer
 0.11 fetch 5               Fetch 5 of plain batches, which goes from the file to the socket
 0.11 read_committed        ours alone: Fetch 5 of committed transactions beside read_uncommitted
@@ -63,6 +64,8 @@ from tests.interop.jvm import POM_0_11
 PREFIX: Final = "0.11"
 VALUE_BYTES: Final = 100
 RECORD_BYTES: Final = VALUE_BYTES + 8
+HEADERS: Final = (("trace", bytes(16)), ("tenant", b"blue"))
+HEADER_BYTES: Final = sum(len(key) + len(value) + 2 for key, value in HEADERS)
 FETCH_BYTES: Final = 1 << 20
 LOG_BYTES: Final = 40_000_000
 FILL_BYTES: Final = 200_000
@@ -101,14 +104,17 @@ def batch(
     producer_id: int = -1,
     epoch: int = -1,
     is_transactional: bool = False,
+    has_headers: bool = False,
 ) -> tuple[bytes, int]:
     """A record batch of about so many bytes before compression, and the number of its records."""
-    count = max(1, content_bytes // RECORD_BYTES)
+    headers = HEADERS if has_headers else ()
+    count = max(1, content_bytes // (RECORD_BYTES + (HEADER_BYTES if has_headers else 0)))
     now_ms = time.time_ns() // 1_000_000
     messages = []
     for n in range(count):
         value = b"%08d " % (n * 2654435761 % 10**8) * (VALUE_BYTES // 9 + 1)
-        messages.append(Message(n, None, memoryview(value[:VALUE_BYTES]), now_ms + n, CREATE_TIME))
+        content = memoryview(value[:VALUE_BYTES])
+        messages.append(Message(n, None, content, now_ms + n, CREATE_TIME, headers))
     head = Batch(
         V2.magic,
         position=0,
@@ -200,11 +206,18 @@ def stream_to(
     *,
     acks: int = 1,
     has_producer: bool = True,
+    has_headers: bool = False,
     window: int = 0,
 ) -> load.Stream:
     """A connection whose producer sends to one partition. A window of 0: by the size."""
     producer = new_producer(address) if has_producer else (-1, -1)
-    data, count = batch(content_bytes, codec_id, producer_id=producer[0], epoch=producer[1])
+    data, count = batch(
+        content_bytes,
+        codec_id,
+        producer_id=producer[0],
+        epoch=producer[1],
+        has_headers=has_headers,
+    )
     frames = Sequenced(topic, [(number, data)], count, acks=acks, has_producer=has_producer)
     with load.connect(address) as connection:
         response = load.exchange(connection, frames[0])
@@ -213,13 +226,25 @@ def stream_to(
     return load.Stream(address, frames, len(response), window)
 
 
-def produce(content_bytes: int, codec_id: int = 0, *, has_producer: bool = True) -> Prepare:
+def produce(
+    content_bytes: int,
+    codec_id: int = 0,
+    *,
+    has_producer: bool = True,
+    has_headers: bool = False,
+) -> Prepare:
     """Four connections, a partition and a producer each; MB are those before compression."""
 
     def prepare(subject: Subject, topic: str) -> Play:
         streams = [
             stream_to(
-                subject.address, topic, number, content_bytes, codec_id, has_producer=has_producer
+                subject.address,
+                topic,
+                number,
+                content_bytes,
+                codec_id,
+                has_producer=has_producer,
+                has_headers=has_headers,
             )
             for number in range(PARTITIONS)
         ]
@@ -392,6 +417,7 @@ CASES: Final = (
         for name, codec_id in CODECS
         for size, content_bytes in SIZES
     ),
+    Case(f"{PREFIX} 16 KB, headers", throughput(2, 0.35), produce(16_384, has_headers=True)),
     Case(f"{PREFIX} fetch 5", throughput(1.5, 0.5), fetch(READ_UNCOMMITTED)),
     Case(f"{PREFIX} transactions", TRANSACTION_GOALS, transactions),
 )
