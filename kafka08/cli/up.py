@@ -34,7 +34,7 @@ from kafka08.cli.signals import StopRequest, handles_stop_signals, interrupt_on_
 from kafka08.cli.table import show_json
 from kafka08.config import PORT_MAX, parse_overrides
 from kafka08.errors import KafkaError
-from kafka08.levels import NEWEST
+from kafka08.levels import LEVELS, NEWEST
 
 if TYPE_CHECKING:
     from kafka08.embedded import EmbeddedCluster
@@ -343,12 +343,19 @@ def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
     return given or kept or BROKERS
 
 
-def say_kept_level(directory: ClusterDirectory, config: dict[str, str]) -> None:
-    """Say that the data has another level than a new cluster would have."""
+def check_level(directory: ClusterDirectory, config: dict[str, str]) -> None:
+    """Say that the data has another level than a new cluster would have. BadParameter for a level
+    below that of the data, which such brokers could not read."""
     from kafka08.embedded.cluster_config import kept_level
 
-    kept = kept_level(directory.path)
-    if "api.level" not in config and kept not in (None, str(NEWEST)):
+    kept, asked = kept_level(directory.path), config.get("api.level")
+    if kept is not None and asked in LEVELS[: LEVELS.index(kept)]:
+        raise click.BadParameter(
+            f"{asked}, but the brokers in {directory.path} have data of level {kept}, which an "
+            "earlier level cannot read. Leave the option out, or give another --data-dir",
+            param_hint="--level",
+        )
+    if asked is None and kept not in (None, str(NEWEST)):
         say(
             f"The brokers in {directory.path} stay at level {kept}, that of their data. --level "
             "raises it; nothing lowers it again."
@@ -404,7 +411,7 @@ def run(
         say_running(directory)
         return
     if directory is not None:
-        say_kept_level(directory, config)
+        check_level(directory, config)
     # An interrupted start may leave a process behind that the guard does not know yet.
     if port is not None:
         check_ports(port, count, directory)
@@ -492,7 +499,7 @@ def start_detached(
         say_running(directory)
         return await_ready(directory)
     count = broker_count(brokers, directory)
-    say_kept_level(directory, config)
+    check_level(directory, config)
     command = [sys.executable, "-P", "-m", "kafka08.cli", "up", f"--brokers={count}"]
     command.append(f"--data-dir={directory.path}")
     kind = zookeeper or choose_zookeeper(directory.path, is_to_last=data_dir is not None)

@@ -20,10 +20,10 @@ import pytest
 from kafka08.admin import AdminClient
 from kafka08.cli.up import (
     broker_count,
+    check_level,
     check_ports,
     keys_for_all,
     run,
-    say_kept_level,
     say_running,
     up,
     up_command,
@@ -254,13 +254,23 @@ def test_a_level_that_is_kept_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
     properties = tmp_path / "broker-0" / "server.properties"
     properties.parent.mkdir()
     properties.write_text("api.level=0.9.0\n")
-    say_kept_level(directory, {"api.level": "0.10.2"})
+    check_level(directory, {"api.level": "0.10.2"})
     assert not capsys.readouterr().err
-    say_kept_level(directory, {})
+    check_level(directory, {})
     assert "stay at level 0.9.0, that of their data" in capsys.readouterr().err
     properties.write_text(f"api.level={NEWEST}\n")
-    say_kept_level(directory, {})
+    check_level(directory, {})
     assert not capsys.readouterr().err
+
+
+def test_a_level_is_never_lowered(tmp_path: Path) -> None:
+    """Brokers of 0.10.2 were started on logs of 0.11.0, which they cannot read."""
+    properties = tmp_path / "broker-0" / "server.properties"
+    properties.parent.mkdir()
+    properties.write_text("api.level=0.11.0\n")
+    with pytest.raises(click.BadParameter, match=r"have data of level 0\.11\.0, which an"):
+        check_level(ClusterDirectory(tmp_path), {"api.level": "0.10.2"})
+    check_level(ClusterDirectory(tmp_path), {"api.level": "0.11.0"})
 
 
 def test_the_first_port_can_be_chosen(tmp_path: Path) -> None:
