@@ -65,7 +65,7 @@ def check_configs(source: ConsumerConfig, target: KafkaProducerConfig) -> None:
             "auto.commit.enable: a mirror commits what the target has acknowledged and nothing "
             "else; leave it true"
         )
-    if target.required_acks == 0:
+    if target.acks == "0":
         raise ConfigError(
             "acks: with 0 the target acknowledges nothing, and a mirror would commit what is lost; "
             "use all or 1"

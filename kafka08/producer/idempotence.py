@@ -21,6 +21,19 @@ class Idempotence(Enum):
     REQUIRED = "required"
 
 
+class Terms(NamedTuple):
+    """What a producer asks of brokers for a batch.
+
+    acks        0, 1 or -1
+    retries     attempts after the first one
+    delivery_s  no retry later than this after a batch was created; inf: as retries say
+    """
+
+    acks: int
+    retries: int
+    delivery_s: float
+
+
 class Identity(NamedTuple):
     """The id and epoch that a broker gave."""
 

@@ -48,6 +48,7 @@ from kafka08.producer.batch import (
 )
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
+from kafka08.producer.idempotence import Idempotence
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.network_client import NetworkClient
@@ -573,13 +574,12 @@ BULK_BATCH_BYTES: Final = 128 << 10
 
 def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
     return SenderSettings(
-        acks=config.required_acks,
         ack_timeout_ms=min(config.timeout_ms, config.request_timeout_ms),
         request_timeout_s=config.request_timeout_ms / 1000,
-        retries=config.tries_again,
         backoff_s=config.retry_backoff_ms / 1000,
         max_request_bytes=config.max_request_size,
-        delivery_s=config.delivery_s,
+        plain=config.terms(once=config.idempotence is Idempotence.REQUIRED),
+        once=config.terms(once=True),
         idempotence=config.idempotence,
         transactional_id=config.transactional_id or None,
     )

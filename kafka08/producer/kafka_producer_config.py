@@ -6,7 +6,8 @@ Defaults and ranges are those of org.apache.kafka.clients.producer.ProducerConfi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08.client.bootstrap import parse_bootstrap
@@ -14,7 +15,7 @@ from kafka08.client.plugins import plugin
 from kafka08.client.security import SecureClientConfig
 from kafka08.config import INT_MAX, LONG_MAX, check_id, key
 from kafka08.errors import ConfigError
-from kafka08.producer.idempotence import UNACKNOWLEDGED_MAX, Idempotence
+from kafka08.producer.idempotence import UNACKNOWLEDGED_MAX, Idempotence, Terms
 from kafka08.producer.partitioners import RecordPartitioner
 from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
 from kafka08.protocol import compression
@@ -23,6 +24,7 @@ from kafka08.safety import ALLOW_DOC
 if TYPE_CHECKING:
     from kafka08.producer.config_keywords import KafkaProducerConfigKeywords
 
+ALL_ACKS: Final = ("all", "-1")
 _SERIALIZATION: Final = "org.apache.kafka.common.serialization."
 _SERIALIZERS: Final[dict[str, Callable[[KafkaProducerConfig], Serializer]]] = {
     _SERIALIZATION + "ByteArraySerializer": lambda _: serialize_bytes,
@@ -51,10 +53,13 @@ class KafkaProducerConfig(SecureClientConfig):
     bootstrap_servers: str = key(doc="host:port,host:port of brokers to learn the others from.")
     acks: str = key(
         "1",
-        choices=("all", "-1", "0", "1"),
-        doc="0: do not wait, 1: the leader has it, -1 or all: every in-sync replica has it.",
+        choices=(*ALL_ACKS, "0", "1"),
+        doc="0: do not wait, 1: the leader has it, -1 or all: every in-sync replica has it. Unset: "
+        "all with idempotence.",
     )
-    retries: int = key(0, low=0, doc="Retries after the first attempt.")
+    retries: int = key(
+        0, low=0, doc="Retries after the first attempt. Unset: without limit with idempotence."
+    )
     batch_size: int = key(16384, low=0, doc="Size of a batch; a larger record gets its own batch.")
     linger_ms: int = key(0, low=0, high=LONG_MAX, doc="How long a batch may wait to become full.")
     buffer_memory: int = key(32 << 20, low=0, high=LONG_MAX, doc="Memory of all batches together.")
@@ -115,8 +120,8 @@ class KafkaProducerConfig(SecureClientConfig):
     )
     enable_idempotence: bool | None = key(
         None,
-        doc="Brokers from 0.11 on store each record once. true needs them, and acks=all; unset: "
-        "with acks=all and retries, where brokers can.",
+        doc="Brokers store each record once. true: all brokers are of 0.11 or later; unset: where "
+        "they are, unless acks, retries or max.in.flight.requests.per.connection forbid it.",
     )
     transactional_id: str = key(
         "", doc="Name of the producer whose transactions these are, for brokers from 0.11 on."
@@ -125,7 +130,7 @@ class KafkaProducerConfig(SecureClientConfig):
         60_000, low=1, doc="Age at which the coordinator aborts a transaction."
     )
     delivery_timeout_ms: int = key(
-        120_000, low=0, doc="How long a batch is tried, if this is set or enable.idempotence=true."
+        120_000, low=0, doc="How long a batch is tried, if this is set, or with idempotence."
     )
     interceptor_classes: str = key("", doc="Comma list of module:callable that make interceptors.")
     kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
@@ -152,20 +157,9 @@ class KafkaProducerConfig(SecureClientConfig):
             if self.enable_idempotence is False:
                 raise ConfigError("transactional.id needs enable.idempotence=true, or unset")
         if self.idempotence is Idempotence.REQUIRED:
-            for name, fits, wanted in (
-                ("acks", self.required_acks == -1, "all"),
-                ("retries", self.tries_again > 0, "above 0"),
-                (
-                    "max.in.flight.requests.per.connection",
-                    self.max_in_flight_requests_per_connection <= UNACKNOWLEDGED_MAX,
-                    f"{UNACKNOWLEDGED_MAX} at most",
-                ),
-            ):
-                if not fits:
-                    asks = (
-                        "transactional.id" if self.transactional_id else "enable.idempotence=true"
-                    )
-                    raise ConfigError(f"{asks} needs {name} {wanted}")
+            for wanted in self._missing_for_idempotence():
+                asks = "transactional.id" if self.transactional_id else "enable.idempotence=true"
+                raise ConfigError(f"{asks} needs {wanted}")
         self.serializers()
         self.partitioner()
 
@@ -174,44 +168,32 @@ class KafkaProducerConfig(SecureClientConfig):
         return parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
 
     @property
-    def required_acks(self) -> int:
-        """`acks` as a number of the protocol; all by default for enable.idempotence=true."""
-        if self._is_required and "acks" not in self.given:
-            return -1
-        return -1 if self.acks == "all" else int(self.acks)
-
-    @property
-    def _is_required(self) -> bool:
-        return bool(self.enable_idempotence or self.transactional_id)
-
-    @property
     def idempotence(self) -> Idempotence:
         """Whether brokers are to store each record once."""
-        if self._is_required:
+        if self.enable_idempotence or self.transactional_id:
             return Idempotence.REQUIRED
-        if self.enable_idempotence is False:
-            return Idempotence.OFF
-        may = (
-            self.required_acks == -1
-            and self.retries > 0
-            and self.max_in_flight_requests_per_connection <= UNACKNOWLEDGED_MAX
-        )
-        return Idempotence.WANTED if may else Idempotence.OFF
+        is_off = self.enable_idempotence is False or any(self._missing_for_idempotence())
+        return Idempotence.OFF if is_off else Idempotence.WANTED
 
-    @property
-    def tries_again(self) -> int:
-        """`retries`; without limit by default for enable.idempotence=true."""
-        if self._is_required and "retries" not in self.given:
-            return INT_MAX
-        return self.retries
+    def _missing_for_idempotence(self) -> Iterator[str]:
+        """What the keys that are set would have to be."""
+        if "acks" in self.given and self.acks not in ALL_ACKS:
+            yield "acks all"
+        if "retries" in self.given and self.retries == 0:
+            yield "retries above 0"
+        if self.max_in_flight_requests_per_connection > UNACKNOWLEDGED_MAX:
+            yield f"max.in.flight.requests.per.connection {UNACKNOWLEDGED_MAX} at most"
 
-    @property
-    def delivery_s(self) -> float:
-        """`delivery.timeout.ms` in seconds, where it is set or enable.idempotence=true; elsewhere
-        `retries` and `request.timeout.ms` limit the attempts."""
-        if self._is_required or "delivery.timeout.ms" in self.given:
-            return self.delivery_timeout_ms / 1000
-        return float("inf")
+    def terms(self, *, once: bool) -> Terms:
+        """Those for brokers that store each record `once`, or for others."""
+        acks = -1 if self.acks in ALL_ACKS else int(self.acks)
+        retries, is_timed = self.retries, "delivery.timeout.ms" in self.given
+        if once:
+            acks = -1
+            if "retries" not in self.given:
+                retries, is_timed = INT_MAX, True
+            is_timed = is_timed or self.idempotence is Idempotence.REQUIRED
+        return Terms(acks, retries, self.delivery_timeout_ms / 1000 if is_timed else inf)
 
     @property
     def codec(self) -> int:

@@ -46,11 +46,12 @@ from kafka08.network.session import InFlightRequest
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RECORDS, RecordBatch
 from kafka08.producer.broker_channel import ClientResponse
-from kafka08.producer.idempotence import Idempotence, Identity
+from kafka08.producer.idempotence import Idempotence, Identity, Terms
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender_metrics import SenderMetrics
+from kafka08.producer.sequences import is_numbered
 from kafka08.producer.transactions import Transactions
 from kafka08.protocol import compression
 from kafka08.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -83,24 +84,22 @@ NOT_IDEMPOTENT: Final = UnsupportedVersion(
 
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
-    """acks               0, 1 or -1
-    ack_timeout_ms     how long a leader may wait for its followers
+    """ack_timeout_ms     how long a leader may wait for its followers
     request_timeout_s  the timeout of a response, and without delivery_s of the wait for a leader
-    retries            attempts after the first one
     backoff_s          wait before a retry
     max_request_bytes  size of a request; at least one batch
-    delivery_s         no retry later than this after a batch was created; inf: as retries say
-    idempotence        whether brokers are to store each batch once, see Idempotence
+    plain              for brokers that may store a batch twice
+    once               for brokers that store each batch once
+    idempotence        whether they are to do that, see Idempotence
     transactional_id   whether all batches belong to transactions
     """
 
-    acks: int
     ack_timeout_ms: int
     request_timeout_s: float
-    retries: int
     backoff_s: float
     max_request_bytes: int
-    delivery_s: float = inf
+    plain: Terms
+    once: Terms
     idempotence: Idempotence = Idempotence.OFF
     transactional_id: str | None = None
 
@@ -193,6 +192,8 @@ class Sender(ProcessBound):
         self._identity: Identity | None = None
         self._is_identity_asked = False
         self._ask_identity_at = 0.0
+        self._identity_error: KafkaError | None = None
+        """Why no broker has given one yet."""
         self._has_no_identity = False
         """The cluster gives none, and the producer may do without."""
         self._task: Task | None = None
@@ -303,6 +304,7 @@ class Sender(ProcessBound):
                 return False
             if not form.gives_ids and self._settings.idempotence is Idempotence.REQUIRED:
                 form = form._replace(unsupported=form.unsupported or NOT_IDEMPOTENT)
+        identity = self._identity if form.magic == RECORDS else None
         with self._accumulator.lock:
             # Under the lock: numbers of what ends are missing, until there is another identity.
             is_over = self._transactions is not None and self._transactions.has_failed
@@ -313,7 +315,7 @@ class Sender(ProcessBound):
                     now,
                     form.magic,
                     takes_wrappers=form.takes_wrappers,
-                    identity=self._identity if form.magic == RECORDS else None,
+                    identity=identity,
                 )
         if is_over:
             self._drop_unsent()
@@ -328,9 +330,10 @@ class Sender(ProcessBound):
         if not drained:
             return has_more
         batches: Batches = {parts[0].tp: parts for parts in drained}
+        acks = (settings.plain if identity is None else settings.once).acks
         request = produce_request(
             dict(zip(batches, map(joined, sets), strict=True)),
-            required_acks=settings.acks,
+            required_acks=acks,
             timeout_ms=settings.ack_timeout_ms,
             transactional_id=settings.transactional_id,
             version=form.version,
@@ -342,7 +345,7 @@ class Sender(ProcessBound):
                 batches,
                 now=now,
                 deadline=now + settings.request_timeout_s,
-                expects_response=settings.acks != 0,
+                expects_response=acks != 0,
             )
             sizes = [list(map(len, some)) for some in sets]
             self.metrics.sent(zip(drained, sizes, strict=True), now)
@@ -374,6 +377,7 @@ class Sender(ProcessBound):
     def _take_identity(self, response: InitProducerIdResponse) -> None:
         self._is_identity_asked = False
         error = error_of(response.error_code, "a producer id")
+        self._identity_error = None
         if error is None:
             self.take_identity(Identity(response.producer_id, response.producer_epoch))
         elif self._settings.idempotence is Idempotence.WANTED and not error.retriable:
@@ -381,6 +385,7 @@ class Sender(ProcessBound):
             self._has_no_identity = True
         else:
             logger.info("%s", error)
+            self._identity_error = error
             self._ask_identity_at = self._runtime.monotonic() + self._settings.backoff_s
 
     def _sets_of(
@@ -435,25 +440,39 @@ class Sender(ProcessBound):
             self.metrics.forget(idle)
 
     def _expire(self, now: float) -> float:
-        """Fail batches that have waited too long for a leader, or a connection to it; returns
-        seconds until the next check."""
+        """Fail batches that have waited too long for a leader, a connection to it, or a producer
+        id; returns seconds until the next check."""
         if now < self._expire_at:
             return self._expire_at - now
-        timeout_s = self._settings.delivery_s
+        settings = self._settings
+        terms = settings.plain if self._identity is None else settings.once
+        timeout_s = terms.delivery_s
         # delivery.timeout.ms includes all attempts; a wait for a leader begins with each.
         is_since_append = timeout_s < inf
         if not is_since_append:
-            timeout_s = self._settings.request_timeout_s
+            timeout_s = settings.request_timeout_s
         self._expire_at = now + min(1.0, timeout_s / 4)
-        brokers = self._metadata.cluster.brokers.values()
-        reachable = {b for b in brokers if self._network.is_open((b.host, b.port))}
+        usable = set(filter(self._is_usable, self._metadata.cluster.brokers.values()))
         for batch in self._accumulator.take_overdue(
-            now - timeout_s, reachable, is_since_append=is_since_append
+            now - timeout_s, usable, is_since_append=is_since_append
         ):
-            text = f"{batch.tp}: no leader was reachable within {timeout_s * 1000:.0f} ms"
+            ms, refusal = timeout_s * 1000, self._identity_error
+            if refusal is None:
+                text = f"{batch.tp}: no leader was reachable within {ms:.0f} ms"
+            else:
+                text = f"{batch.tp}: no broker gave a producer id within {ms:.0f} ms: {refusal}"
             self.metrics.failed([batch], now)
             self._end_failed([batch], RequestTimeout(text))
         return self._expire_at - now if self._accumulator.incomplete_count else float("inf")
+
+    def _is_usable(self, broker: Broker) -> bool:
+        """Whether a leader is connected, and needs no producer id that is missing."""
+        address = broker.host, broker.port
+        if not self._network.is_open(address):
+            return False
+        if self._identity is not None or not self._wants_identity:
+            return True
+        return not produce_form(self._network.versions(address)).gives_ids
 
     # ------------------------------------------------------------------------------ responses
 
@@ -534,14 +553,15 @@ class Sender(ProcessBound):
             )
         passes = may_be_stored_later(error)
         now = self._runtime.monotonic()
-        latest = now - self._settings.delivery_s
+        terms = self._settings.once if is_numbered(parts[0]) else self._settings.plain
+        latest = now - terms.delivery_s
         if self._transactions is not None and self._transactions.has_failed:
             latest = inf
         again = [
             b
             for b in parts
             if b.created > latest
-            and (passes and b.attempts < self._settings.retries if verdict is None else verdict)
+            and (passes and b.attempts < terms.retries if verdict is None else verdict)
         ]
         is_refusal = isinstance(error, ApiError) and not error.retriable
         # See the module: each goes once more by itself, which is no retry.

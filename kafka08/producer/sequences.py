@@ -44,6 +44,11 @@ UNNUMBERED: Final = (-1, -1, -1)
 """`sent_as` of a batch that had a sequence, and is sent without."""
 
 
+def is_numbered(batch: RecordBatch) -> bool:
+    """Whether the broker that a batch was sent to stores it once."""
+    return batch.sent_as is not None and batch.sent_as is not UNNUMBERED
+
+
 def may_be_stored(error: KafkaError) -> bool:
     """Whether a batch with this error may be in the log. One that passes may have come up after the
     append, while the leader waited for its followers: that it leads no more

@@ -90,6 +90,8 @@ class FakeCluster:
             tuple[TopicPartition, int], tuple[int, list[tuple[int, int, int]]]
         ] = {}
         """Epoch, and the last five batches of each: sequence, records, offset."""
+        self.id_error = NO_ERROR
+        """Instead of a producer id."""
         self.coordinator = ConsumerMetadataResponse(NO_ERROR, 1, "b1", PORT)
         for broker_id in brokers:
             self.network.broker(f"b{broker_id}", PORT, partial(self.respond, broker_id))
@@ -133,7 +135,7 @@ class FakeCluster:
             case OffsetsRequest():
                 return self._offsets(broker_id, request)
             case InitProducerIdRequest():
-                return InitProducerIdResponse(0, NO_ERROR, 7, 0)
+                return InitProducerIdResponse(0, self.id_error, 7, 0)
             case OffsetFetchRequest():
                 return OffsetFetchResponse([])  # to a probe
         raise AssertionError(f"{request} was not expected")

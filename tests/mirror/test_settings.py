@@ -27,7 +27,7 @@ def test_the_defaults_keep_the_promises() -> None:
     """They begin at the start of a new topic, and wait for every replica."""
     check_configs(source(), target())
     assert "smallest" == source().auto_offset_reset
-    assert -1 == target().required_acks
+    assert target().acks == "all"
 
 
 def test_settings_that_lose_messages_or_order_are_refused() -> None:

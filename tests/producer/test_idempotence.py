@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 import pytest
 
+from kafka08.config import INT_MAX
 from kafka08.errors import (
     ConfigError,
     ConnectionFailed,
+    ConsumerCoordinatorNotAvailable,
     KafkaError,
     MessageSizeTooLarge,
     NotEnoughReplicas,
     NotLeaderForPartition,
     OutOfOrderSequence,
     RequestTimedOut,
+    RequestTimeout,
     UnknownProducerId,
     UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
@@ -266,6 +270,19 @@ def test_a_record_that_is_refused_fails_alone(cluster: TcpCluster) -> None:
     assert {epoch for _, epoch, _ in sent_as(cluster)} == {0, 1}
 
 
+@pytest.mark.parametrize("keys", [{}, {"enable_idempotence": None, "request_timeout_ms": 300}])
+def test_a_wait_for_a_producer_id_ends(cluster: TcpCluster, keys: dict[str, Any]) -> None:
+    """With the error of the broker that gives none, as one without ZooKeeper."""
+    cluster.id_error = ConsumerCoordinatorNotAvailable.code
+    with producer_on(cluster, **{"delivery_timeout_ms": 300, **keys}) as producer:
+        future = producer.send(ProducerRecord("u", b"a"))
+        with pytest.raises(RequestTimeout, match="no broker gave a producer id within 300 ms: "):
+            future.result(SECONDS)
+        cluster.id_error = 0
+        producer.send(ProducerRecord("u", b"b")).result(SECONDS)
+    assert values(cluster, U0) == [b"b"]
+
+
 def test_an_old_broker_gets_nothing(cluster: TcpCluster) -> None:
     """It may store a record twice; the error says so."""
     cluster.is_later = False
@@ -278,16 +295,45 @@ def test_an_old_broker_gets_nothing(cluster: TcpCluster) -> None:
 
 
 def test_where_nothing_is_said_it_is_wanted(cluster: TcpCluster) -> None:
-    """With acks=all and retries brokers of 0.11 get sequences, and older ones none."""
-    keys = {"enable_idempotence": None, "acks": "all", "retries": 3}
-    with producer_on(cluster, **keys) as producer:
+    """Brokers of 0.11 get sequences, with acks=all, and what is lost again. Older ones get none,
+    with acks=1, and a refusal is the end."""
+    with producer_on(cluster, enable_idempotence=None) as producer:
         send_all(producer)
+        cluster.cut(0)
+        cluster.refuse(U0, NotLeaderForPartition.code)
+        assert send_all(producer) == list(range(30, 60))
+    assert values(cluster, U0) == SENT + SENT
     assert sent_as(cluster)[0] == (7, 0, 0)
+    assert {request.required_acks for request in cluster.produced()} == {-1}
     cluster.is_later = False
     cluster.levels = dict.fromkeys(cluster.levels, Level.V0_10_2)
-    with producer_on(cluster, **keys) as producer:
+    with producer_on(cluster, enable_idempotence=None) as producer:
         producer.send(ProducerRecord("u", b"a")).result(SECONDS)
+        cluster.refuse(U0, NotLeaderForPartition.code)
+        refused = producer.send(ProducerRecord("u", b"b"))
+        with pytest.raises(NotLeaderForPartition):
+            refused.result(SECONDS)
     assert sent_as(cluster)[-1] == (-1, -1, -1)
+    assert cluster.produced()[-1].required_acks == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "plain", "once"),
+    [
+        ({}, (1, 0, inf), (-1, INT_MAX, 120)),
+        ({"acks": "all"}, (-1, 0, inf), (-1, INT_MAX, 120)),
+        ({"retries": 3}, (1, 3, inf), (-1, 3, inf)),
+        ({"delivery_timeout_ms": 5000}, (1, 0, 5), (-1, INT_MAX, 5)),
+        ({"acks": "all", "retries": 3}, (-1, 3, inf), (-1, 3, inf)),
+    ],
+)
+def test_what_is_set_counts_with_every_broker(
+    keys: dict[str, Any], plain: tuple[int, int, float], once: tuple[int, int, float]
+) -> None:
+    """Unset, acks and retries are those of 0.8.2.2, and those of Kafka 3 with idempotence."""
+    config = KafkaProducerConfig(bootstrap_servers="h:1", **keys)
+    assert config.idempotence is Idempotence.WANTED
+    assert (config.terms(once=False), config.terms(once=True)) == (plain, once)
 
 
 def test_a_topic_of_an_older_format_gets_no_sequences(
@@ -326,6 +372,5 @@ def test_settings_that_contradict_it(keys: dict[str, Any], named: str) -> None:
     """With true they are an error; without the key they turn it off."""
     with pytest.raises(ConfigError, match=named):
         KafkaProducerConfig(bootstrap_servers="h:1", enable_idempotence=True, **keys)
-    all_keys = {"acks": "all", "retries": 3, **keys}
-    config = KafkaProducerConfig(bootstrap_servers="h:1", **all_keys)
+    config = KafkaProducerConfig(bootstrap_servers="h:1", **keys)
     assert config.idempotence is Idempotence.OFF

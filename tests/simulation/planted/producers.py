@@ -139,7 +139,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     failed = Sender._failed
 
     def once_more(self: Sender, parts: Sequence[RecordBatch], error: KafkaError) -> None:
-        settings, self._settings = self._settings, replace(self._settings, retries=1)
+        settings = self._settings
+        self._settings = replace(settings, plain=settings.plain._replace(retries=1))
         try:
             failed(self, parts, error)
         finally:
