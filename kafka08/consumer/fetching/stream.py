@@ -118,7 +118,7 @@ class FetchedStream(ProcessBound):
         if not self._chunks:
             return None
         self._begin_next_chunk()
-        self._on_room()
+        self._note_room()
         return True
 
     def _take_batch(self, limits: BatchLimits) -> MessageBatch | None:
@@ -135,6 +135,11 @@ class FetchedStream(ProcessBound):
             if not self._chunks:
                 return None
             self._begin_next_chunk()
+            self._note_room()
+
+    def _note_room(self) -> None:
+        """Let fetching go on if it may: a fetcher looks at all of its partitions then."""
+        if self.has_room:
             self._on_room()
 
     def _next_columns(self, chunk: Chunk, limits: BatchLimits) -> tuple[Cut, Columns] | None:
