@@ -106,6 +106,13 @@ class BatchCommits:
         options = self._options
         left_ms = options.planned_ms + options.timeout_ms / 2 - self._clock.time_ms()
         if not opened:
+            if options.is_committed(batch):
+                logger.warning(
+                    "%s is not written again: it was committed, says %s. Another write needs "
+                    "another journalLocation",
+                    described(batch),
+                    self._journal.file_of(batch.number),
+                )
             self._journal.drop(options.plan)
         elif left_ms < 0:
             raise FailedTransaction(

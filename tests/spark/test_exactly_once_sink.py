@@ -144,6 +144,16 @@ def test_what_is_journaled_is_never_aborted(query: Query) -> None:
     assert query.committed() == ["a", "b"]
 
 
+def test_a_batch_that_is_not_written_again_is_said(
+    query: Query, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody may have meant another write, with a journal that has one already."""
+    query.run(0, ["a"])
+    query.run(0, ["b"])
+    assert query.committed() == ["a"]
+    assert "batch 0 of query query-1 is not written again" in caplog.text
+
+
 def test_an_empty_batch_leaves_no_file(query: Query) -> None:
     """Tasks without rows have no transaction."""
     query.run(0, [], [])
