@@ -58,10 +58,24 @@ def doctor(
     """Check a whole cluster: say what is wrong, why it matters, and what to do. Changes nothing.
 
     Exits 1 if there is a problem; notes alone are not problems. It reads ZooKeeper if there is
-    one, asks each broker for metadata, and checks groups, and the directories and files that you
-    give.
+    one, asks each broker for metadata, says what is wrong with brokers, and checks groups, and the
+    directories and files that you give.
     """
-    from kafka08.doctor import CHECKS, SnapshotReader, findings_of
+    from kafka08.doctor import (
+        CHECKS,
+        EARLY_CHECKS,
+        Finding,
+        Snapshot,
+        SnapshotReader,
+        findings_of,
+    )
+
+    shown: list[Finding] = []
+
+    def show_early(part: Snapshot) -> None:
+        shown.extend(findings_of(part, EARLY_CHECKS))
+        for finding in shown:
+            show(str(finding))
 
     files = {
         **dict.fromkeys(brokers, "broker"),
@@ -69,7 +83,7 @@ def doctor(
         **dict.fromkeys(producers, "producer"),
     }
     with SnapshotReader(*cluster_place(), log_directories=log_dirs, files=files) as reader:
-        snapshot = reader.read_snapshot()
+        snapshot = reader.read_snapshot() if as_json else reader.read_snapshot(show_early)
     findings = findings_of(snapshot)
     problems = sum(finding.is_problem for finding in findings)
     partitions = sum(1 for _ in snapshot.partitions())
@@ -89,7 +103,8 @@ def doctor(
         show(json.dumps({"problems": problems, "checks": len(CHECKS), **counts, "findings": rows}))
     else:
         for finding in findings:
-            show(str(finding))
+            if finding not in shown:
+                show(str(finding))
         groups = len({*snapshot.groups, *snapshot.coordinated})
         show(
             f"{counted(len(CHECKS), 'check')} of {counted(len(snapshot.brokers), 'broker')}, "

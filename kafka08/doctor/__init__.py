@@ -6,8 +6,17 @@ checks by subject. Start with snapshot.py. Works on clusters of ours, of the JVM
 """
 
 from kafka08.doctor.check import Check, Finding, Severity
-from kafka08.doctor.examination import CHECKS, findings_of
+from kafka08.doctor.examination import CHECKS, EARLY_CHECKS, findings_of
 from kafka08.doctor.reader import SnapshotReader
 from kafka08.doctor.snapshot import Snapshot
 
-__all__ = ["CHECKS", "Check", "Finding", "Severity", "Snapshot", "SnapshotReader", "findings_of"]
+__all__ = [
+    "CHECKS",
+    "EARLY_CHECKS",
+    "Check",
+    "Finding",
+    "Severity",
+    "Snapshot",
+    "SnapshotReader",
+    "findings_of",
+]

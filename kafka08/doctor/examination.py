@@ -25,6 +25,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     *checks_files.CHECKS,
 )
 
+EARLY_CHECKS: Final = checks_brokers.CHECKS
+"""Those that may find something in the brokers and the controller alone."""
+
 
 def findings_of(snapshot: Snapshot, checks: Iterable[Check] = CHECKS) -> list[Finding]:
     """All findings, problems first; empty if the cluster is healthy."""

@@ -7,7 +7,7 @@ asks: what each broker says of the cluster, pending requests, overrides, clocks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kafka08.client import PLAINTEXT, Security
@@ -75,9 +75,13 @@ class SnapshotReader(Closeable):
     def close(self) -> None:
         self._reader.close()
 
-    def read_snapshot(self) -> Snapshot:
+    def read_snapshot(self, early: Callable[[Snapshot], object] = lambda _: None) -> Snapshot:
         """The cluster now. ZooKeeperError if ZooKeeper does not respond; without ZooKeeper,
-        NoBrokersAvailable."""
+        NoBrokersAvailable.
+
+        early   called with the brokers and the controller alone, if any broker is registered: what
+                hangs makes the rest take seconds longer
+        """
         now_ms, znodes = self._runtime.time_ms(), self._znodes
         seen: dict[str, Any] = {}
         if znodes is not None:
@@ -89,6 +93,15 @@ class SnapshotReader(Closeable):
             if znodes is not None:
                 seen["controller_clocks"] = znodes.controller_clocks()
             seen["clock_read_ms"] = self._runtime.time_ms()
+            if seen["brokers"]:
+                part = ClusterView(
+                    now_ms,
+                    layout.brokers,
+                    layout.controller,
+                    faults=layout.faults,
+                    has_zookeeper=znodes is not None,
+                )
+                early(Snapshot(part, now_ms, place=self._place, **seen))
 
         view = self._reader.read_view(owners=True, beside=look)
         groups, coordinated, left_out, findings = self._groups(view)

@@ -22,7 +22,7 @@ class Idempotence(Enum):
 
 
 class Terms(NamedTuple):
-    """What a producer asks of brokers for a batch.
+    """Demands of a producer on brokers for a batch.
 
     acks        0, 1 or -1
     retries     attempts after the first one

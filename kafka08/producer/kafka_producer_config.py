@@ -176,7 +176,7 @@ class KafkaProducerConfig(SecureClientConfig):
         return Idempotence.OFF if is_off else Idempotence.WANTED
 
     def _missing_for_idempotence(self) -> Iterator[str]:
-        """What the keys that are set would have to be."""
+        """Yields what keys that are set would have to be."""
         if "acks" in self.given and self.acks not in ALL_ACKS:
             yield "acks all"
         if "retries" in self.given and self.retries == 0:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.doctor import SnapshotReader, findings_of, reader
+from kafka08.doctor import EARLY_CHECKS, Snapshot, SnapshotReader, findings_of, reader
 from kafka08.doctor.snapshot import BrokerFacts
 from kafka08.errors import KafkaError
 from kafka08.groups import Finding, GroupFacts, explain
+from kafka08.observe.group_states import GroupStates
 from kafka08.observe.layout import Layout
 from kafka08.observe.reader import ClusterReader
 from kafka08.runtime import ClientRuntime
@@ -54,6 +55,29 @@ def test_a_broker_that_answers_too_late_is_registered(
     assert [7] == list(brokers)
     assert brokers[7].registration is not None
     assert brokers[7].unreachable is not None
+
+
+def test_brokers_are_said_before_groups_are_read(
+    zk_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that hangs makes the rest slow. The whole snapshot has what was found early, too."""
+    early: list[str] = []
+
+    def listed(*_: object) -> dict[str, object]:
+        assert early, "groups are asked for"
+        return {}
+
+    def show(part: Snapshot) -> None:
+        early.extend(map(str, findings_of(part, EARLY_CHECKS)))
+
+    monkeypatch.setattr(GroupStates, "coordinated", listed)
+    with ZkClient(zk_connect, name="broker") as zk, SnapshotReader(zk_connect) as doctor:
+        store = ClusterStore(zk)
+        store.create_common_paths()
+        store.register_broker(Broker(7, "127.0.0.1", 1), timestamp_ms=0)
+        found = {str(finding) for finding in findings_of(doctor.read_snapshot(show))}
+    assert "Problem broker-unreachable: broker 7 (127.0.0.1:1)" in early[0]
+    assert set(early) <= found
 
 
 def test_a_change_while_groups_are_read_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
