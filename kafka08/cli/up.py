@@ -346,13 +346,12 @@ def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
 def check_level(directory: ClusterDirectory, config: dict[str, str]) -> None:
     """Say that the data has another level than a new cluster would have. BadParameter for a level
     below that of the data, which such brokers could not read."""
-    from kafka08.embedded.cluster_config import kept_level
+    from kafka08.embedded.cluster_config import kept_level, level_fault
 
     kept, asked = kept_level(directory.path), config.get("api.level")
-    if kept is not None and asked in LEVELS[: LEVELS.index(kept)]:
+    if kept is not None and asked in LEVELS and (fault := level_fault(asked, kept)):
         raise click.BadParameter(
-            f"{asked}, but the brokers in {directory.path} have data of level {kept}, which an "
-            "earlier level cannot read. Leave the option out, or give another --data-dir",
+            f"{fault}. Leave the option out, or give another --data-dir than {directory.path}",
             param_hint="--level",
         )
     if asked is None and kept not in (None, str(NEWEST)):

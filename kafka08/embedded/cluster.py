@@ -73,7 +73,7 @@ class EmbeddedCluster(Startable):
                 and advertised.listeners, which have the port of one broker
     level       the release whose protocol they speak: 0.8.2, 0.9.0, 0.10.2 or 0.11.0; the same as
                 `api.level` in `config`. None: that of the data in `data_dir`, or else 0.11.0.
-                ConfigError for another one
+                ConfigError for another one, and for one below that of the data
     data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
                 they are free; None: a temporary one, removed at stop. ConfigError for a path with a
                 comma, which separates log.dirs, or that is not UTF-8

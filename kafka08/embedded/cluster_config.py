@@ -46,6 +46,8 @@ def cluster_config(
     if type(brokers) is not int or brokers < 0:
         raise ConfigError(f"brokers: {brokers!r} is not a number of brokers")
     level = _level_of(level, config, kept)
+    if kept is not None and (fault := level_fault(level, kept)):
+        raise ConfigError(f"level: {fault}. Leave it out, or give another data_dir")
     _check_addresses(config, cuttable)
     defaults = DEFAULTS | OF_TEMPORARY if is_temporary else DEFAULTS
     if Level.named(level) >= Level.V0_11_0:
@@ -64,6 +66,13 @@ def kept_level(data_dir: Path) -> str | None:
             f"data_dir: {properties} cannot be read: permission denied. Use a directory of your own"
         ) from error
     return level if level in LEVELS else None
+
+
+def level_fault(level: str, kept: str) -> str | None:
+    """Why brokers of this level must not start on data of that one; None if they may."""
+    if LEVELS.index(level) >= LEVELS.index(kept):
+        return None
+    return f"{level}, but the brokers have data of level {kept}, which an earlier one cannot read"
 
 
 def _since_0_11(brokers: int) -> dict[str, str]:

@@ -82,6 +82,16 @@ def test_data_keeps_its_level(tmp_path: Path) -> None:
     assert levels == ["0.8.2", "0.8.2", "0.9.0", "0.9.0"]
 
 
+@pytest.mark.parametrize("keys", [{"level": "0.10.2"}, {"config": {"api.level": "0.10.2"}}])
+def test_the_level_of_data_is_never_lowered(tmp_path: Path, keys: dict[str, Any]) -> None:
+    """Brokers of 0.10.2 were started on logs of 0.11.0, which they cannot read."""
+    properties = tmp_path / "broker-0" / "server.properties"
+    properties.parent.mkdir()
+    properties.write_text("api.level=0.11.0\n")
+    with pytest.raises(ConfigError, match=r"level: 0\.10\.2, but the brokers have data of level 0"):
+        EmbeddedCluster(1, data_dir=tmp_path, **keys)
+
+
 def test_brokers_may_have_an_address_for_other_machines() -> None:
     """Brokers that listen on all interfaces and register another host are reached at 127.0.0.1 on
     this machine, and the cluster is ready with topics, too."""
@@ -455,9 +465,11 @@ def test_an_impossible_argument_is_refused_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
 def test_its_brokers_have_the_configured_level(level: str) -> None:
-    """Brokers of each level serve a topic and register as that release does; those of 0.10.2
-    respond to ApiVersions."""
+    """Brokers of each level serve a topic, register as that release does, and say the level in
+    their logs; those of 0.10.2 respond to ApiVersions."""
     with EmbeddedCluster(brokers=2, level=level) as cluster:
+        log = cluster.brokers[0].directory / "server.log"
+        assert f"], api.level={level} among brokers of this level; new messages" in log.read_text()
         cluster.create_topic("t", 1, 2)
         with ZkClient(cluster.zookeeper.connect_string) as zk:
             registrations = ClusterStore(zk).registrations()
