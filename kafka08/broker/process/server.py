@@ -145,6 +145,7 @@ class KafkaServer:
         """Start. Switches. After an error it stops the started parts and raises: ConfigError,
         StorageError, CorruptLog, ZooKeeperError (BrokerIdTaken), OSError."""
         self._log("starting")
+        self._log(self.config.format_note)
         try:
             self._start()
         except (KafkaError, OSError) as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from kafka08 import profile
 from kafka08.broker.settings.config_keys import NO_BROKER_ID, BrokerKeys
 from kafka08.broker.settings.endpoints import EVERY_PROTOCOL, parse_endpoints, parse_protocol_map
+from kafka08.broker.settings.format_note import format_note
 from kafka08.broker.settings.keys_0_9 import V0_9_0, V0_10_2, in_spelling_of_0_9
 from kafka08.config import BLANKS, INT_MAX, LONG_MAX, Key
 from kafka08.errors import ConfigError
@@ -197,6 +198,11 @@ class BrokerConfig(BrokerKeys):
         return parse_protocol_version(
             "log.message.format.version", self.log_message_format_version, self.level
         )
+
+    @property
+    def format_note(self) -> str:
+        """The line of the log about the format of new messages."""
+        return format_note(self.level, self.protocol_version, self.message_format)
 
     @property
     def listening(self) -> tuple[Endpoint, ...]:
