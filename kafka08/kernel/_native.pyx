@@ -137,6 +137,7 @@ cdef enum:
     LIMITED_FETCH = 3
     RECORDS_FETCH = 4
     LOG_START_FETCH = 5
+    READ_COMMITTED = 1
     INDEX_ENTRY_BYTES = 8
     SEARCH_BYTES = 16 << 10
     # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again

@@ -41,6 +41,8 @@ TRANSACTIONAL_PRODUCE: Final = 3
 LIMITED_FETCH: Final = 3
 RECORDS_FETCH: Final = 4
 LOG_START_FETCH: Final = 5
+ISOLATIONS: Final = (0, 1)
+"""Readers of uncommitted, and of committed messages."""
 NO_THROTTLE: Final = bytes(4)
 
 
@@ -86,13 +88,13 @@ def read_produce(
 
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
-) -> tuple[int, int, int, int, list[T], list[int], list[int], list[int] | None] | None:
+) -> tuple[int, int, int, int, int, list[T], list[int], list[int], list[int] | None] | None:
     """The fields of a Fetch request: replica id, max wait in ms, min bytes, max bytes of the whole
-    response (MAX_SET_BYTES if the version has no such field); then lists by partition: its value in
-    `partitions`, fetch offset, max bytes, and a follower's log start offset (None for a consumer,
-    or if the version has no such field).
+    response (MAX_SET_BYTES if the version has no such field), isolation level (0 if it has none);
+    then lists by partition: its value in `partitions`, fetch offset, max bytes, and a follower's
+    log start offset (None for a consumer, or if the version has no such field).
 
-    None as for `read_produce`, and for readers of committed messages.
+    None as for `read_produce`, and for an unknown isolation level.
     """
     try:
         position = _body(payload)
@@ -103,9 +105,11 @@ def read_fetch(
         if version >= LIMITED_FETCH:
             (max_bytes,) = LENGTH.unpack_from(payload, position)
             position += LENGTH.size
+        isolation_level = 0
         if version >= RECORDS_FETCH:
-            if position >= len(payload) or payload[position]:
+            if position >= len(payload) or payload[position] not in ISOLATIONS:
                 return None
+            isolation_level = payload[position]
             position += 1
         (topics,) = LENGTH.unpack_from(payload, position)
         position += LENGTH.size
@@ -131,7 +135,8 @@ def read_fetch(
         return None
     if _is_empty_or_repeated(found):
         return None
-    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits, starts
+    head = replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level
+    return *head, found, offsets, limits, starts
 
 
 def write_produced(
@@ -177,10 +182,12 @@ def write_fetched(
     high_watermarks: list[int],
     sizes: list[int],
     log_starts: list[int] | None = None,
+    stable_offsets: list[int] | None = None,
 ) -> list[bytes]:
     """The encoded response to a Fetch request that `read_fetch` has read, without its sets: the
-    bytes before each set that is not empty, and those after the last one. `log_starts`: for
-    versions with this field, else -1.
+    bytes before each set that is not empty, and those after the last one. For versions with these
+    fields: `log_starts`, else -1; `stable_offsets`, the last stable offsets for a reader of
+    committed messages, whose sets have no aborted transactions.
 
     ValueError if a list has another length than the request has partitions; OverflowError if the
     response does not fit a frame.
@@ -191,9 +198,14 @@ def write_fetched(
         log_starts = [-1] * len(sizes)
     if len(log_starts) != len(sizes):
         raise ValueError(f"{len(log_starts)} log starts for {len(sizes)} sizes")
+    aborted = -1 if stable_offsets is None else 0
+    if stable_offsets is None:
+        stable_offsets = [-1] * len(sizes)
+    if len(stable_offsets) != len(sizes):
+        raise ValueError(f"{len(stable_offsets)} last stable offsets for {len(sizes)} sizes")
     pieces: list[bytes] = []
     piece = bytearray(4) + payload[CORRELATION_ID]
-    results = list(zip(high_watermarks, log_starts, sizes, strict=True))[::-1]
+    results = list(zip(high_watermarks, stable_offsets, log_starts, sizes, strict=True))[::-1]
     try:
         position = _body(payload) + FETCH.size
         version = _version(payload)
@@ -210,11 +222,11 @@ def write_fetched(
             for _ in range(count):
                 number = _wanted(version).unpack_from(payload, position)[0]
                 position += _wanted(version).size
-                high_watermark, log_start, size = results.pop()
+                high_watermark, stable_offset, log_start, size = results.pop()
                 if not 0 <= size <= MAX_SET_BYTES:
                     raise OverflowError(f"a set of {size} bytes does not fit a frame")
                 piece += FETCHED_HEAD.pack(number, 0, high_watermark)
-                piece += _added(log_start, version) + LENGTH.pack(size)
+                piece += _added(stable_offset, log_start, aborted, version) + LENGTH.pack(size)
                 if size:
                     pieces.append(bytes(piece))
                     piece = bytearray()
@@ -280,13 +292,13 @@ def _wanted(version: int) -> Struct:
     return FETCH_PARTITION_5 if version >= LOG_START_FETCH else FETCH_PARTITION
 
 
-def _added(log_start: int, version: int) -> bytes:
-    """The fields that version 4 added, for a reader of uncommitted messages: no last stable
-    offset, from 5 on the log start offset, no aborted transactions."""
+def _added(stable_offset: int, log_start: int, aborted: int, version: int) -> bytes:
+    """The fields that version 4 added: last stable offset, from 5 on the log start offset, and the
+    count of aborted transactions, which is 0, or -1 for a reader of uncommitted messages."""
     if version < RECORDS_FETCH:
         return b""
     starts = (log_start,) if version >= LOG_START_FETCH else ()
-    return b"".join(map(TIME.pack, (-1, *starts))) + LENGTH.pack(-1)
+    return b"".join(map(TIME.pack, (stable_offset, *starts))) + LENGTH.pack(aborted)
 
 
 def _take_added(payload: memoryview, position: int, version: int) -> tuple[int, int]:

@@ -88,21 +88,22 @@ cdef inline Py_ssize_t fetched_bytes(int version) noexcept nogil:
 
 
 cdef inline void put_fetched(
-    uint8_t* at, const uint8_t* number, int version, int64_t high_watermark, int64_t log_start,
-    int64_t size,
+    uint8_t* at, const uint8_t* number, int version, int64_t high_watermark,
+    int64_t stable_offset, int64_t log_start, int32_t aborted, int64_t size,
 ) noexcept nogil:
-    # A partition of a response without an error, to a reader of uncommitted messages.
+    # A partition of a response without an error and without aborted transactions, whose count is 0,
+    # or -1 for a reader of uncommitted messages.
     memcpy(at, number, 4)
     memset(at + 4, 0, 2)
     store64(at + 6, high_watermark)
     at += 14
     if version >= RECORDS_FETCH:
-        store64(at, <uint64_t>-1)  # no last stable offset
+        store64(at, stable_offset)
         at += 8
         if version >= LOG_START_FETCH:
             store64(at, log_start)
             at += 8
-        store32(at, <uint32_t>-1)  # no aborted transactions
+        store32(at, aborted)
         at += 4
     store32(at, <uint32_t>size)
 
@@ -166,7 +167,7 @@ def read_fetch(payload, dict partitions):
     cdef Body body
     cdef int32_t replica_id, max_wait_ms, min_bytes, topics, count, number, topic, i
     cdef int32_t max_bytes = MAX_SET_BYTES
-    cdef int version
+    cdef int version, isolation_level = 0
     cdef Py_ssize_t each
     cdef dict known
     cdef set names
@@ -186,8 +187,9 @@ def read_fetch(payload, dict partitions):
         if version >= LIMITED_FETCH:
             max_bytes = take32(&body)
         if version >= RECORDS_FETCH:
-            if body.at < 0 or body.at >= body.size or body.data[body.at]:
+            if body.at < 0 or body.at >= body.size or body.data[body.at] > READ_COMMITTED:
                 return None
+            isolation_level = body.data[body.at]
             body.at += 1
         topics = take32(&body)
         names = set() if topics > 1 else None
@@ -210,7 +212,10 @@ def read_fetch(payload, dict partitions):
         PyBuffer_Release(&view)
     if body.at < 0 or not found or (len(found) > 1 and len(set(found)) != len(found)):
         return None
-    return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits, starts
+    return (
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, found, offsets, limits,
+        starts,
+    )
 
 
 cdef Py_ssize_t copy_topic(Body* body, uint8_t* target, int32_t* count) noexcept nogil:
@@ -304,12 +309,15 @@ def write_produced(payload, list base_offsets, list times_ms=None):
         PyBuffer_Release(&view)
 
 
-def write_fetched(payload, list high_watermarks, list sizes, list log_starts=None):
+def write_fetched(
+    payload, list high_watermarks, list sizes, list log_starts=None, list stable_offsets=None
+):
     cdef Py_buffer view
     cdef Body body
     cdef int32_t topics, count, topic, i
     cdef Py_ssize_t n = 0, count_all = len(sizes), at = 0, start = 0, copied
-    cdef int64_t total = 0, size, log_start = -1
+    cdef int64_t total = 0, size, log_start = -1, stable_offset = -1
+    cdef int32_t aborted = -1 if stable_offsets is None else 0
     cdef int version
     cdef uint8_t* buffer = NULL
     cdef list cuts = []
@@ -317,6 +325,8 @@ def write_fetched(payload, list high_watermarks, list sizes, list log_starts=Non
         raise ValueError("as many high watermarks as sizes")
     if log_starts is not None and len(log_starts) != count_all:
         raise ValueError("as many log starts as sizes")
+    if stable_offsets is not None and len(stable_offsets) != count_all:
+        raise ValueError("as many last stable offsets as sizes")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         open_body(&body, &view)
@@ -349,8 +359,11 @@ def write_fetched(payload, list high_watermarks, list sizes, list log_starts=Non
                     raise OverflowError(f"a set of {size} bytes does not fit a frame")
                 if log_starts is not None:
                     log_start = log_starts[n]
+                if stable_offsets is not None:
+                    stable_offset = stable_offsets[n]
                 put_fetched(
-                    buffer + at, body.data + body.at, version, high_watermarks[n], log_start, size
+                    buffer + at, body.data + body.at, version, high_watermarks[n], stable_offset,
+                    log_start, aborted, size,
                 )
                 body.at += wanted_bytes(version)
                 at += fetched_bytes(version)
@@ -399,8 +412,8 @@ cdef Py_ssize_t fill_fetched(
                 return -1
             if target != NULL:
                 put_fetched(
-                    target + size, body.data + body.at, version, slices[n].high_watermark,
-                    slices[n].log_start, slices[n].size,
+                    target + size, body.data + body.at, version, slices[n].high_watermark, -1,
+                    slices[n].log_start, -1, slices[n].size,
                 )
                 if slices[n].size and not read_slice(
                     &slices[n], target + size + fetched_bytes(version)

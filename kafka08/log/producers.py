@@ -344,6 +344,8 @@ class Producers:
     def last_stable_offset(self, high_watermark: int, log_start_offset: int) -> int:
         """The first offset that a reader of committed messages must not see: that of the first
         transaction that is open, or whose marker is not replicated; else the HW."""
+        if not self._open and not self._unreplicated:
+            return high_watermark
         self.high_watermark_rose(high_watermark)
         firsts = [*self._open.values(), *(first for first, _ in self._unreplicated)]
         if not firsts:

@@ -132,6 +132,11 @@ class ReadableLog:
         """Those that may have messages in a slice; others of its segment may be among them."""
         if not found.size:
             return []
+        active = self.active_segment
+        index = active.aborted
+        # Most fetches end here: nothing was aborted in the last segment.
+        if found.segment_base_offset == active.base_offset and index and not index.entries:
+            return []
         number = self._segments.number_of(found.segment_base_offset)
         following = self._segments[number + 1 : number + 2]
         end = following[0].base_offset if following else self.log_end_offset

@@ -68,6 +68,8 @@ def fetch_requests(draw: st.DrawFn) -> tuple[FetchRequest, memoryview]:
     request = FetchRequest(draw(int32), draw(int32), draw(int32), topics, version=version)
     if version >= 3:
         request.max_bytes = draw(int32)
+    if version >= 4:
+        request.isolation_level = draw(st.sampled_from((0, 1)))
     for one in (one for topic in topics if version >= 5 for one in topic.partitions):
         one.log_start_offset = draw(int64)
     return request, body(encode_request(request, draw(int32), draw(clients)))
@@ -120,16 +122,19 @@ def test_a_fetch_request_is_handled_as_by_the_codec(
     kernel: ModuleType, asked: tuple[FetchRequest, memoryview], data: st.DataObject
 ) -> None:
     """The kernel reads the codec's fields, and writes the codec's response with the sets between
-    its pieces."""
+    its pieces; that to a reader of committed messages has last stable offsets, and an empty list of
+    aborted transactions."""
     request, payload = asked
     named = [(t.topic, p) for t in request.topics for p in t.partitions]
     read = kernel.read_fetch(payload, KNOWN)
     if not named:
         assert read is None
         return
-    replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits, log_starts = read
+    replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, *lists = read
+    found, offsets, limits, log_starts = lists
     assert (replica_id, max_wait_ms) == (request.replica_id, request.max_wait_ms)
     assert (min_bytes, max_bytes) == (request.min_bytes, request.max_bytes)
+    assert isolation_level == request.isolation_level
     assert found == [f"{topic}-{p.partition}" for topic, p in named]
     assert (offsets, limits) == ([p.offset for _, p in named], [p.max_bytes for _, p in named])
     count = len(named)
@@ -138,11 +143,13 @@ def test_a_fetch_request_is_handled_as_by_the_codec(
     marks = data.draw(st.lists(int64, min_size=count, max_size=count))
     sets = data.draw(st.lists(st.binary(max_size=9), min_size=count, max_size=count))
     starts = data.draw(st.lists(int64, min_size=count, max_size=count))
-    results = iter(zip(marks, sets, starts, strict=True))
+    stable = data.draw(st.lists(int64, min_size=count, max_size=count)) if isolation_level else None
+    aborted: list[AbortedTransaction] | None = [] if isolation_level else None
+    results = iter(zip(marks, sets, stable or [-1] * count, starts, strict=True))
 
     def partition_of(number: int) -> FetchPartitionResponse:
-        mark, data, start = next(results)
-        return FetchPartitionResponse(number, 0, mark, data, log_start_offset=start)
+        mark, data, stable_offset, start = next(results)
+        return FetchPartitionResponse(number, 0, mark, data, stable_offset, aborted, start)
 
     response = FetchResponse(
         [
@@ -150,18 +157,35 @@ def test_a_fetch_request_is_handled_as_by_the_codec(
             for t in request.topics
         ]
     )
-    pieces = kernel.write_fetched(payload, marks, [len(s) for s in sets], starts)
+    pieces = kernel.write_fetched(payload, marks, [len(s) for s in sets], starts, stable)
     full = [s for s in sets if s]
     frame = b"".join(piece + (full[n] if n < len(full) else b"") for n, piece in enumerate(pieces))
     assert frame == encode_response(response, correlation_id(payload), request.version)
 
 
-def test_readers_of_committed_messages_are_left_to_the_codec(kernel: ModuleType) -> None:
-    """Their responses have aborted transactions."""
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("level", [2, 0x7F, 0x80, 0xFF])
+def test_an_unknown_isolation_level_is_left_to_the_codec(
+    kernel: ModuleType, version: int, level: int
+) -> None:
+    """Which refuses it."""
     topics = [FetchTopic("a", [FetchPartition(0, 0, 1)])]
-    for version in (4, 5):
-        request = FetchRequest(-1, 0, 1, topics, isolation_level=1, version=version)
-        assert kernel.read_fetch(body(encode_request(request, 1, "")), KNOWN) is None
+    request = FetchRequest(-1, 0, 1, topics, max_bytes=-2, isolation_level=1, version=version)
+    payload = body(encode_request(request, 1, ""))
+    assert 1 == kernel.read_fetch(payload, KNOWN)[4]
+    at = bytes(payload).index(struct.pack(">ib", -2, 1)) + 4
+    payload[at] = level
+    assert kernel.read_fetch(payload, KNOWN) is None
+
+
+def test_each_partition_has_a_last_stable_offset(kernel: ModuleType) -> None:
+    """Or none has."""
+    topics = [FetchTopic("a", [FetchPartition(n, 0, 1) for n in (0, 1)])]
+    request = FetchRequest(-1, 0, 1, topics, isolation_level=1, version=5)
+    payload = body(encode_request(request, 1, ""))
+    for stable in ([], [0], [0, 0, 0]):
+        with pytest.raises(ValueError, match="last stable offsets"):
+            kernel.write_fetched(payload, [0, 0], [0, 0], [0, 0], stable)
 
 
 @pytest.mark.parametrize(
@@ -202,14 +226,13 @@ def test_both_kernels_read_broken_requests_alike(
             continue  # it is answered without the kernel
         for count in (0, 1, 3):
             numbers = list(range(count))
-            assert outcome(native, name, payload, numbers) == outcome(
-                _python, name, payload, numbers
-            )
+            lists = [numbers] * (4 if name == "write_fetched" and data.draw(st.booleans()) else 2)
+            assert outcome(native, name, payload, lists) == outcome(_python, name, payload, lists)
 
 
-def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[int]) -> object:
+def outcome(kernel: ModuleType, name: str, payload: memoryview, lists: list[list[int]]) -> object:
     try:
-        return getattr(kernel, name)(payload, numbers, numbers)
+        return getattr(kernel, name)(payload, *lists)
     except (ValueError, OverflowError, struct.error) as error:
         return ValueError if isinstance(error, ValueError | struct.error) else type(error)
 

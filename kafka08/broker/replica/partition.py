@@ -445,11 +445,7 @@ class Partition(LeaderState):
         producers = log.records.producers
         return producers.last_stable_offset(self.high_watermark, log.log_start_offset)
 
-    def read(
-        self, offset: int, max_bytes: int, *, committed_only: bool, stable_only: bool = False
-    ) -> LogSlice:
-        """Log.read, ending at the HW if `committed_only`, at the last stable offset if
-        `stable_only`. Does not check who leads."""
+    def read(self, offset: int, max_bytes: int, end: int | None = None) -> LogSlice:
+        """Log.read, ending at `end`. Does not check who leads."""
         assert self.log is not None, f"{self} is read without a log"
-        end = self.high_watermark if committed_only else None
-        return self.log.read(offset, max_bytes, self.last_stable_offset if stable_only else end)
+        return self.log.read(offset, max_bytes, end)

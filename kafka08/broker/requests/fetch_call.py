@@ -1,8 +1,8 @@
 """FetchCall: one Fetch request from its fields to its response. Its rules are in handlers.fetch.
 
 The kernel decodes requests for known partitions, each named once, and encodes responses without an
-error: no object for a topic or a partition is made, and a partition without new messages costs one
-comparison. The codec does the others.
+error and without aborted transactions: no object for a topic or a partition is made, and a
+partition without new messages costs one comparison. The codec does the others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from kafka08.broker.requests.call import Call, answering, host_of
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.converted_set import LOOKED_AT_AT_ONCE_BYTES, DownConvertedResponse
 from kafka08.broker.requests.fetch_reads import (
-    Added,
     Reads,
+    aborted_in,
+    added_since_0_11,
     encode_by_codec,
     encode_by_kernel,
     whole_message,
@@ -43,7 +44,6 @@ from kafka08.protocol.fetch import (
     MAGIC_1_VERSION,
     MAGIC_2_VERSION,
     NO_HIGH_WATERMARK,
-    NO_LAST_STABLE_OFFSET,
     READ_COMMITTED,
     FetchPartition,
     FetchRequest,
@@ -71,7 +71,6 @@ and wakes the follower once."""
 Ends = tuple[list[int], list[int], list[int]]
 """The result of `replica_state.partitions_to_read`."""
 
-
 Then = Callable[[Reads], "ResponseFrame | None"]
 
 
@@ -83,12 +82,12 @@ class FetchCall:
     payload                       the request, if the kernel has decoded it; valid until the handler
                                   returns, unless `_outlive_payload` is called
     names, header                 otherwise: the partitions' names, and the request's header
+    stable_only                   whether a consumer reads no messages of transactions that are not
+                                  committed
     """
 
     _names: list[TopicPartition] | None = None
     _header: RequestHeader | None = None
-    _stable_only = False
-    """Whether the consumer reads no messages of transactions that are not committed."""
 
     def __init__(
         self,
@@ -101,6 +100,7 @@ class FetchCall:
         max_wait_ms: int,
         min_bytes: int,
         max_bytes: int,
+        isolation_level: int,
         partitions: list[Any],
         offsets: list[int],
         limits: list[int],
@@ -115,6 +115,7 @@ class FetchCall:
         self._max_wait_ms = max_wait_ms
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
+        self._stable_only = isolation_level == READ_COMMITTED and replica_id == ORDINARY_CONSUMER
         self._partitions = partitions
         self._offsets = offsets
         self._limits = limits
@@ -134,12 +135,10 @@ class FetchCall:
         fetch = cls(
             broker, broker.config.level, call.link, None, request.version,
             request.replica_id, request.max_wait_ms, request.min_bytes, request.max_bytes,
-            found, offsets, limits, starts,
+            request.isolation_level, found, offsets, limits, starts,
         )  # fmt: skip
         fetch._names = list(wanted)
         fetch._header = call.header
-        is_consumer = request.replica_id == ORDINARY_CONSUMER
-        fetch._stable_only = is_consumer and request.isolation_level == READ_COMMITTED
         return fetch
 
     def answer(self) -> ResponseFrame | None:
@@ -251,7 +250,7 @@ class FetchCall:
     def _read_some(self, numbers: Sequence[int], reads: Reads) -> None:
         """Read these partitions; an error of one becomes its code only."""
         partitions, offsets, limits = self._partitions, self._offsets, self._limits
-        committed_only = self._replica_id < 0
+        is_consumer = self._replica_id < 0
         takes_any_replica = self._replica_id == DEBUGGING_CONSUMER
         is_limited = self._version >= LIMITED_VERSION
         at_0_10_2 = self._level >= Level.V0_10_2
@@ -261,19 +260,19 @@ class FetchCall:
             try:
                 if partition is None or not partition.is_leader or takes_any_replica:
                     partition = self._find(number)
-                if committed_only and at_0_10_2 and offset > self._end_of(partition):
+                end = self._end_of(partition) if is_consumer else None
+                if end is not None and at_0_10_2 and offset > end:
                     # 0 bytes, up to the LEO: empty, and out of range only beyond that.
-                    found = partition.read(offset, 0, committed_only=False)
+                    found = partition.read(offset, 0)
                 elif not is_limited:
-                    found = partition.read(offset, limit, committed_only=committed_only)
+                    found = partition.read(offset, limit, end)
                 else:
                     left = self._max_bytes - reads.total
                     # 0.10: a negative limit fails only what is read first.
                     limit = min(limit, left if left > 0 or not number else 0)
-                    how = {"committed_only": committed_only, "stable_only": self._stable_only}
-                    found = partition.read(offset, limit, **how)
+                    found = partition.read(offset, limit, end)
                     if found.size == limit and (limit or not reads.total):
-                        read = partial(partition.read, offset, **how)
+                        read = partial(partition.read, offset, end=end)
                         found = whole_message(read, found, is_first=not reads.total)
             except StorageError:
                 raise
@@ -552,28 +551,20 @@ class FetchCall:
     def _encode(self, reads: Reads) -> ResponseFrame:
         """The frame, its sets still in their files."""
         partitions, sizes = self._partitions, reads.sizes
-        if self._payload is not None and not reads.codes:
-            frame = encode_by_kernel(self._payload, partitions, reads)
+        aborted = aborted_in(partitions, reads) if self._stable_only else None
+        # Aborted transactions are as rare as errors, so the kernel cannot write them.
+        if self._payload is not None and not reads.codes and not aborted:
+            frame = encode_by_kernel(self._payload, partitions, reads, self._stable_only)
         else:
             names = [self._name(number) for number in range(len(partitions))]
-            frame = encode_by_codec(
-                self._head().correlation_id, self._version, names, reads, self._added_since_0_11
-            )
+            added = partial(added_since_0_11, partitions, aborted)
+            frame = encode_by_codec(self._head().correlation_id, self._version, names, reads, added)
             self._tell(reads)
             sent = [number for number in range(len(sizes)) if number not in reads.codes]
             partitions = [partitions[number] for number in sent]
             sizes = [sizes[number] for number in sent]
         replica_state.count_fetches(partitions, None if self._replica_id >= 0 else sizes)
         return frame
-
-    def _added_since_0_11(self, number: int, reads: Reads) -> Added:
-        """The fields of a partition without an error that versions 4 and 5 added."""
-        partition, log = self._partitions[number], self._partitions[number].log
-        if not self._stable_only:
-            return NO_LAST_STABLE_OFFSET, None, log.log_start_offset
-        found = log.aborted_transactions(reads.found[number]) if number in reads.found else []
-        aborted = [(one.producer_id, one.first_offset) for one in found]
-        return partition.last_stable_offset, aborted, log.log_start_offset
 
     def _tell(self, reads: Reads) -> None:
         if self._replica_id >= 0:

@@ -18,12 +18,14 @@ from kafka08.protocol.fetch import (
     LIMITED_VERSION,
     MAGIC_2_VERSION,
     NO_HIGH_WATERMARK,
+    NO_LAST_STABLE_OFFSET,
     PartitionData,
     response_pieces,
 )
 
 if TYPE_CHECKING:
     from kafka08.broker.replica.partition import Partition
+    from kafka08.log.aborted_transactions import AbortedTransaction
     from kafka08.log.slices import LogSlice
     from kafka08.network.server_connection import Piece, ResponseFrame
     from kafka08.structs import TopicPartition
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 Added: TypeAlias = tuple[int, Sequence[tuple[int, int]] | None, int]
 """Last stable offset, aborted transactions, log start offset."""
+Aborted: TypeAlias = "dict[int, list[AbortedTransaction]]"
+"""Those of partitions that have some."""
 Read: TypeAlias = "Callable[[int], LogSlice]"
 """Most bytes → the set from the fetch offset on."""
 
@@ -67,12 +71,14 @@ class Reads:
 
 
 def encode_by_kernel(
-    payload: memoryview, partitions: list[Partition], reads: Reads
+    payload: memoryview, partitions: list[Partition], reads: Reads, stable_only: bool
 ) -> ResponseFrame:
-    """Encode the response to this request, which has no errors; its sets stay in their files."""
+    """Encode the response to this request, which has no errors and no aborted transactions; its
+    sets stay in their files. `stable_only`: for a reader of committed messages."""
     starts = log_starts_for(payload, partitions)
+    stable = [one.last_stable_offset for one in partitions] if stable_only else None
     try:
-        headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes, starts)
+        headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes, starts, stable)
     except OverflowError as error:
         raise ProtocolError(f"FetchResponse: {error}") from error
     if not reads.total:
@@ -91,7 +97,7 @@ def encode_by_codec(
     version: int,
     names: list[TopicPartition],
     reads: Reads,
-    added: Callable[[int, Reads], Added],
+    added: Callable[[int], Added],
 ) -> ResponseFrame:
     """Encode the response for partitions of these names, in the order of the request. `added`:
     called from version 4 on with each partition without an error."""
@@ -104,7 +110,7 @@ def encode_by_codec(
                 codes.get(n, 0),
                 mark,
                 found.get(n),
-                *(() if version < MAGIC_2_VERSION or n in codes else added(n, reads)),
+                *(() if version < MAGIC_2_VERSION or n in codes else added(n)),
             ),
         )
         for n, (name, mark) in enumerate(zip(names, reads.high_watermarks, strict=True))
@@ -118,6 +124,27 @@ def encode_by_codec(
     for topic, data in rows:
         topics.setdefault(topic, []).append(data)
     return response_pieces(correlation_id, list(topics.items()), version)
+
+
+def aborted_in(partitions: list[Any], reads: Reads) -> Aborted:
+    """The aborted transactions that overlap the sets, for a reader of committed messages."""
+    if not reads.total:
+        return {}
+    return {
+        number: aborted
+        for number, found in reads.found.items()
+        if (aborted := partitions[number].log.aborted_transactions(found))
+    }
+
+
+def added_since_0_11(partitions: list[Any], aborted: Aborted | None, number: int) -> Added:
+    """The fields of a partition without an error that versions 4 and 5 added. `aborted`: None for a
+    reader of uncommitted messages."""
+    partition, log_start_offset = partitions[number], partitions[number].log.log_start_offset
+    if aborted is None:
+        return NO_LAST_STABLE_OFFSET, None, log_start_offset
+    of_set = [(one.producer_id, one.first_offset) for one in aborted.get(number, ())]
+    return partition.last_stable_offset, of_set, log_start_offset
 
 
 def whole_message(read: Read, found: LogSlice, *, is_first: bool) -> LogSlice:

@@ -9,15 +9,24 @@ from typing import Any
 
 import pytest
 
+from kafka08.broker.requests import fetch_call
 from kafka08.broker.requests.fallback import Fallback
 from kafka08.broker.requests.fast_path import Method, api_number
+from kafka08.broker.requests.fetch_call import FetchCall
 from kafka08.errors import MessageSetSizeTooLarge, ProtocolError, UnknownMemberId
 from kafka08.levels import Level
+from kafka08.log.coordinator_batches import transactional_batch
+from kafka08.log.producers import TransactionEnd
 from kafka08.network.server_connection import RequestConnection, ResponseFrame
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.compression import SNAPPY
-from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+)
 from kafka08.protocol.heartbeat import HeartbeatRequest
 from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse
 from kafka08.protocol.leave_group import LeaveGroupRequest
@@ -25,7 +34,7 @@ from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTo
 from kafka08.protocol.served import SERVED
 from kafka08.protocol.sync_group import SyncGroupAssignment, SyncGroupRequest
 from kafka08.protocol.types import Request
-from kafka08.structs import OFFSETS_TOPIC
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from tests.broker.world import Client, World
 
 FOLLOWER = 2
@@ -271,3 +280,106 @@ def test_a_follower_gets_the_hw_from_before_its_fetch(tmp_path: Path, path: str)
     marks = fetched(fetch(world, {"t": 1, "u": 0}, replica_id=FOLLOWER, version=1), 1)
     assert [("t", 0), ("u", 0)] == [mark[:2] for mark in marks]
     assert 1 == world.partition("t").high_watermark
+
+
+def append_transactional(world: World, topic: str, producer_id: int, count: int) -> None:
+    partition = world.partition(topic)
+    log = partition.leader_log()
+    records = [(b"k", b"v" * 50)] * count
+    place = log.log_end_offset, partition.leader_epoch, world.runtime.time_ms()
+    log.append_prepared(*transactional_batch(records, producer_id, 0, *place))
+    partition.maybe_raise_high_watermark()
+
+
+def end_transaction(world: World, topic: str, producer_id: int, *, commits: bool) -> None:
+    """Its marker may wait for a follower."""
+    end = TransactionEnd(producer_id, 0, commits, 0)
+    world.context.marker_writer.write(end, [TopicPartition(topic, 0)], lambda *_: None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_ways_read_transactions_alike(tmp_path: Path, seed: int) -> None:
+    """Transactions of three producers on two partitions are open, committed and aborted, in many
+    segments; consumers of both isolation levels and a follower fetch from anywhere, and some wait.
+    Two brokers, one without the fast path, send the same bytes."""
+    replicas = (1, FOLLOWER)
+    fast, slow = (world_on(path, tmp_path / path, "0.11.0") for path in ("fast", "handlers"))
+    ways = fast.handle._fast_path
+    ways |= {number: Counted(handle) for number, handle in ways.items()}
+    for world in (fast, slow):
+        for topic in ("t", "u"):
+            world.lead(topic, isr=(1,), replicas=replicas, config={"segment.bytes": "1000"})
+    draw = random.Random(seed)
+    is_open: dict[tuple[str, int], bool] = {}
+    read = aborted = 0
+    for number in range(REQUESTS):
+        offsets = {}
+        for topic in draw.choice(("t", "u", "tu", "ut")):
+            end = fast.partition(topic).leader_log().log_end_offset
+            stable = fast.partition(topic).last_stable_offset
+            anywhere = draw.randint(0, end), draw.randint(0, stable)
+            offsets[topic] = draw.choice((stable, stable, end, *anywhere, *anywhere, end + 1))
+        request = {
+            "replica_id": draw.choice((-1, -1, -1, -1, -2, FOLLOWER)),
+            "max_wait_ms": draw.choice((0, 500)),
+            "isolation_level": draw.choice((0, 1, 1)),
+            "max_bytes": draw.choice((100, 500, 1 << 20)),
+            "version": draw.choice((4, 5)),
+        }
+        clients = [fetch(world, offsets, **request) for world in (fast, slow)]
+        topic, producer_id = draw.choice("tu"), draw.randrange(3)
+        ends = is_open.get((topic, producer_id), False) and draw.random() < 0.6
+        is_open[topic, producer_id] = not ends
+        count, commits = draw.randint(1, 4), draw.random() < 0.6
+        for world in (fast, slow):
+            if ends:
+                end_transaction(world, topic, producer_id, commits=commits)
+            else:
+                append_transactional(world, topic, producer_id, count)
+            world.runtime.advance(1)
+        (ours,), (theirs,) = (client.frames() for client in clients)
+        assert ours == theirs
+        _, response = decode_response(FetchRequest, ours, request["version"])
+        parts = [topic.partitions[0] for topic in response.topics]
+        read += any(one.message_set and one.aborted == [] for one in parts)
+        aborted += any(one.aborted for one in parts)
+        assert number + 1 == sum(way.taken for way in ways.values())  # type: ignore[attr-defined]
+    assert read
+    assert aborted
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_reader_of_committed_messages_needs_no_codec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Unless transactions were aborted where it reads: a set ends at the last stable offset, which
+    is in the response, with an empty list."""
+    world = World(tmp_path, api_level="0.11.0")
+    for topic in ("t", "u"):
+        world.lead(topic)
+    append_transactional(world, "t", 7, 2)
+    end_transaction(world, "t", 7, commits=True)
+    committed_bytes = world.partition("t").leader_log().size
+    append_transactional(world, "t", 7, 1)
+    append_transactional(world, "u", 7, 1)
+    end_transaction(world, "u", 7, commits=False)
+
+    def by_codec(*_: object) -> None:
+        raise AssertionError
+
+    def read(offsets: dict[str, int]) -> list[tuple[int, int, int, Any]]:
+        client = fetch(world, offsets, isolation_level=1, version=version, max_wait_ms=0)
+        _, response = decode_response(FetchRequest, client.frames()[0], version)
+        parts = [topic.partitions[0] for topic in response.topics]
+        return [
+            (one.high_watermark, one.last_stable_offset, len(one.message_set), one.aborted)
+            for one in parts
+        ]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fetch_call, "encode_by_codec", by_codec)
+        patched.setattr(FetchCall, "decoded", by_codec)
+        assert [(4, 3, committed_bytes, []), (2, 2, 0, [])] == read({"t": 0, "u": 2})
+    assert [(2, 2, 0, []), (4, 3, 0, [])] == read({"u": 2, "t": 3})
+    (of_u,) = read({"u": 0})
+    assert [AbortedTransaction(7, 0)] == of_u[3]
