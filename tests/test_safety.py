@@ -47,7 +47,6 @@ def spark_write(given: Given) -> object:
     ("make", "name", "value"),
     [
         (spark_write, "enable.idempotence", "TRUE"),
-        (spark_write, "transactional.id", "t"),
         (broker, "authorizer.class.name", "kafka.security.auth.SimpleAclAuthorizer"),
         (broker, "zookeeper.set.acl", "true"),
     ],

@@ -12,7 +12,12 @@ BY_NAME = re.compile(
     r"creates_topics=True|(?<!\w)MetadataRequest\("
     r"(?!None|\[\]|\[\"\"\]|topics or None|wanted)[^)]"
 )
-PRODUCERS = {"producer/old/producer.py", "producer/sender.py", "spark/sink.py"}
+PRODUCERS = {
+    "producer/old/producer.py",
+    "producer/sender.py",
+    "spark/sink.py",
+    "spark/written.py",  # the same client, for the commits of the sink
+}
 NO_CLIENTS = {"broker", "simulation", "protocol"}
 
 
