@@ -151,7 +151,7 @@ class Mirror(ProcessBound):
         stopping: Event,
     ) -> None:
         def owns(tp: TopicPartition) -> bool:
-            return connector.assignment.get(tp) == stream.thread_id
+            return connector.thread_of(tp) == stream.thread_id
 
         try:
             StreamCopier(

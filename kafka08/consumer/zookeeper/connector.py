@@ -100,6 +100,11 @@ class ConsumerConnector(ProcessBound):
         """partition → thread id of the stream that reads it, for each partition owned now."""
         return self._member.assignment
 
+    def thread_of(self, tp: TopicPartition) -> str | None:
+        """Thread id of the stream that reads a partition; None if it is not owned. Its cost does
+        not grow with the partitions, as that of `assignment` does."""
+        return self._member.thread_of(tp)
+
     @overload
     def create_message_streams(
         self,

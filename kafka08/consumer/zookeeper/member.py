@@ -121,6 +121,9 @@ class ZooKeeperMember(ProcessBound):
     def assignment(self) -> Assignment:
         return {} if self._ownership is None else self._ownership.assignment
 
+    def thread_of(self, tp: TopicPartition) -> str | None:
+        return None if self._ownership is None else self._ownership.thread_of(tp)
+
     def set_callbacks(self, on_assigned: OnChange | None, on_revoked: OnChange | None) -> None:
         with self._lock:
             if self._rebalancer is not None:

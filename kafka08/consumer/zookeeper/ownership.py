@@ -56,6 +56,11 @@ class Ownership:
         """partition → thread id of the stream that reads it."""
         return {tp: partition.thread_id for tp, partition in self._owned.items()}
 
+    def thread_of(self, tp: TopicPartition) -> str | None:
+        """Thread id of the stream that reads a partition; None if it is not owned."""
+        owned = self._owned.get(tp)
+        return None if owned is None else owned.thread_id
+
     def lags(self) -> Offsets:
         """The messages of each owned partition that were not returned yet, up to the high
         watermark of its last fetch. Partitions that were never fetched are left out."""

@@ -95,7 +95,7 @@ def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.Monke
     with member.committing(), pytest.raises(KafkaError, match="another commit"):
         member.ownership.give_up([T0], commit=True)
     assert not member.partition.revoked
-    assert list(member.ownership.assignment) == [T0]
+    assert member.ownership.assignment == {T0: member.ownership.thread_of(T0)}
 
 
 def test_a_commit_is_tried_again_where_that_may_help(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +128,7 @@ def test_a_release_is_whole_whatever_its_commit_meets(monkeypatch: pytest.Monkey
         member.ownership.give_up([T0], commit=True)
     assert member.partition.revoked
     assert member.ownership.assignment == {}
+    assert member.ownership.thread_of(T0) is None
 
 
 def test_nothing_is_waited_for_between_commits() -> None:
