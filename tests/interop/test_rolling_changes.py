@@ -17,7 +17,8 @@ from typing import Self
 
 import pytest
 
-from kafka08.kernel import entries
+from kafka08.format import magic_of
+from kafka08.format.types import ENTRY_HEADER
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.producer.future import RecordFuture
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.timeout(400)
 TOPIC, GROUPED, NUMBERED = "rolling", "grouped", "numbered"
 SEATS = 3
 SAFE = {"unclean.leader.election.enable": "false", "min.insync.replicas": "2"}
-GROUP_KEYS = {"0.10.2": {"group.min.session.timeout.ms": "500"}}
+GROUP_KEYS = {level: {"group.min.session.timeout.ms": "500"} for level in ("0.10.2", "0.11.0")}
 PROTOCOL, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
 
 
@@ -92,6 +93,10 @@ class Numbers:
         assert not any(future.exception() for future in self._futures[:wanted])
         self.marks.append(wanted)
 
+    def failures(self) -> list[Exception]:
+        """Of those that were sent."""
+        return [error for future in self._futures if (error := future.exception()) is not None]
+
     def _send(self) -> None:
         while not self._stop.wait(0.01):
             record = ProducerRecord(NUMBERED, b"%d" % len(self._futures))
@@ -121,10 +126,16 @@ def roll(cluster: MixedCluster, work: Workload, start: Callable[[Seat], None]) -
     work.await_progress()
 
 
-def magics(cluster: MixedCluster) -> set[int]:
+def magics(cluster: MixedCluster) -> set[int | None]:
     """The message formats in the logs of the topic."""
-    segments = [seat.segments(TOPIC, n) for seat in cluster.seats for n in range(2)]
-    return {e.magic for files in segments for data in files.values() for e in entries(data)}
+    found = set()
+    for files in [seat.segments(TOPIC, n) for seat in cluster.seats for n in range(2)]:
+        for data in files.values():
+            rest = memoryview(data)
+            while rest:
+                found.add(magic_of(rest))
+                rest = rest[ENTRY_HEADER.size + ENTRY_HEADER.unpack_from(rest)[1] :]
+    return found
 
 
 def change(
@@ -209,6 +220,21 @@ def test_our_brokers_go_from_0_8_2_to_0_10_2(tmp_path: Path) -> None:
         )
         assert {0, 1} == magics(cluster)
         check_times(cluster, numbers)
+
+
+def test_our_brokers_go_from_0_10_2_to_0_11_0(tmp_path: Path) -> None:
+    """By the same three rounds. A producer that is idempotent where it can be goes on."""
+    with mixed_cluster(tmp_path, SEATS) as cluster:
+        numbers = change(
+            cluster,
+            ours(NEW_FORMAT),
+            ours(of("0.11.0", "0.10.2", "0.10.2")),
+            ours(of("0.11.0", "0.11.0", "0.10.2")),
+            ours(of("0.11.0")),
+            group=tmp_path / "group",
+        )
+        assert {1, 2} == magics(cluster)
+        assert numbers.failures() == []
 
 
 def test_a_jvm_cluster_goes_from_0_8_2_2_to_0_10_2_2_by_way_of_ours(tmp_path: Path) -> None:
