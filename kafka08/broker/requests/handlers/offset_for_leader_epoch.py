@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka08.broker.requests.call import Call
+from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.errors import NO_ERROR, ApiError
 from kafka08.log.leader_epochs import NO_END_OFFSET
@@ -19,13 +19,28 @@ from kafka08.protocol.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderEpochTopicResponse,
 )
+from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.structs import TopicPartition
 
 
 def handle(
     broker: BrokerContext, request: OffsetForLeaderEpochRequest, call: Call
-) -> OffsetForLeaderEpochResponse:
-    return respond(request, lambda tp, epoch: end_of(broker, tp, epoch))
+) -> OffsetForLeaderEpochResponse | NoResponse:
+    wanted = [
+        (TopicPartition(topic.topic, one.partition), one.leader_epoch)
+        for topic in request.topics
+        for one in topic.partitions
+    ]
+
+    def look() -> OffsetForLeaderEpochResponse:
+        """Switches if there are more than PARTITIONS_AT_ONCE partitions."""
+        turns = yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE)
+        ends = iter([end_of(broker, *one) for turn in turns for one in turn])
+        return respond(request, lambda *_: next(ends))
+
+    if len(wanted) <= PARTITIONS_AT_ONCE:
+        return look()
+    return call.run_in_greenlet("OffsetForLeaderEpoch", look, is_large=True)
 
 
 def end_of(broker: BrokerContext, tp: TopicPartition, epoch: int) -> EpochEndOffset:
