@@ -9,6 +9,8 @@ handleWriteTxnMarkersRequest 0.11.0.2.
 from __future__ import annotations
 
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
@@ -30,8 +32,8 @@ Codes = dict[int, dict[TopicPartition, int]]
 def handle(
     broker: BrokerContext, request: WriteTxnMarkersRequest, call: Call
 ) -> WriteTxnMarkersResponse | NoResponse:
-    wanted = [(end_of(one), partitions_of(one.topics)) for one in request.markers]
-    left = sum(len(partitions) for _, partitions in wanted)
+    wanted = [(end_of(one), tp) for one in request.markers for tp in partitions_of(one.topics)]
+    left = len(wanted)
     if not left:
         return WriteTxnMarkersResponse([])
     codes: Codes = {}
@@ -44,10 +46,10 @@ def handle(
             call.respond(respond(codes))
 
     def write() -> NoResponse:
-        for end, partitions in wanted:
-            done_one = call.answering(partial(done, end.producer_id))
-            for turn in yielding_batches(partitions, broker.runtime, PARTITIONS_AT_ONCE):
-                broker.marker_writer.write(end, turn, done_one)
+        for turn in yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE):
+            for end, some in groupby(turn, itemgetter(0)):
+                done_one = call.answering(partial(done, end.producer_id))
+                broker.marker_writer.write(end, [tp for _, tp in some], done_one)
         return NoResponse.PARKED
 
     if left > PARTITIONS_AT_ONCE:
