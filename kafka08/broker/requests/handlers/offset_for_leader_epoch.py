@@ -7,7 +7,8 @@ kafka.server.ReplicaManager.lastOffsetForLeaderEpoch 0.11.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from itertools import islice
 
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
@@ -35,8 +36,7 @@ def handle(
     def look() -> OffsetForLeaderEpochResponse:
         """Switches if there are more than PARTITIONS_AT_ONCE partitions."""
         turns = yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE)
-        ends = iter([end_of(broker, *one) for turn in turns for one in turn])
-        return respond(request, lambda *_: next(ends))
+        return respond(request, [end_of(broker, *one) for turn in turns for one in turn])
 
     if len(wanted) <= PARTITIONS_AT_ONCE:
         return look()
@@ -53,21 +53,19 @@ def end_of(broker: BrokerContext, tp: TopicPartition, epoch: int) -> EpochEndOff
 
 
 def refuse(request: OffsetForLeaderEpochRequest, code: int) -> OffsetForLeaderEpochResponse:
-    return respond(request, lambda tp, _: EpochEndOffset(code, tp.partition, NO_END_OFFSET))
+    numbers = (one.partition for topic in request.topics for one in topic.partitions)
+    return respond(request, (EpochEndOffset(code, number, NO_END_OFFSET) for number in numbers))
 
 
 def respond(
-    request: OffsetForLeaderEpochRequest,
-    end_of_epoch: Callable[[TopicPartition, int], EpochEndOffset],
+    request: OffsetForLeaderEpochRequest, ends: Iterable[EpochEndOffset]
 ) -> OffsetForLeaderEpochResponse:
+    """`ends`: one for each partition of the request, in its order."""
+    left = iter(ends)
     return OffsetForLeaderEpochResponse(
         [
             OffsetForLeaderEpochTopicResponse(
-                wanted.topic,
-                [
-                    end_of_epoch(TopicPartition(wanted.topic, one.partition), one.leader_epoch)
-                    for one in wanted.partitions
-                ],
+                wanted.topic, list(islice(left, len(wanted.partitions)))
             )
             for wanted in request.topics
         ]
