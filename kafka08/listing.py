@@ -13,6 +13,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def brokers_are(ids: Sequence[int]) -> str:
+    """`broker 1 is`, `brokers 1, 2 are`."""
+    names = ", ".join(map(str, ids))
+    return f"broker {names} is" if len(ids) == 1 else f"brokers {names} are"
+
+
 def some_of(names: Sequence[object], separator: str = ", ", kind: str = "") -> str:
     """The first SHOWN_MAX of `names`, and how many more of this kind there are."""
     text = separator.join(map(str, names[:SHOWN_MAX]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from kafka08.doctor.check import ZOOKEEPER, Found, Z, note, problem
 from kafka08.doctor.snapshot import Snapshot
-from kafka08.listing import counted
+from kafka08.listing import brokers_are, counted
 from kafka08.observe.transactions import WaitingPartition
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC
 from kafka08.topic_config import UNCLEAN_ELECTIONS
@@ -42,7 +42,7 @@ def _offline(snapshot: Snapshot) -> Iterator[Found]:
         if partition.state is not None and partition.state.leader == NO_LEADER:
             down = [broker for broker in partition.state.isr if broker not in snapshot.live]
             why = (
-                f": {_brokers_are(down)} not registered, and in its ISR"
+                f": {brokers_are(down)} not registered, and in its ISR"
                 if down
                 else ", although a replica in its ISR is registered"
             )
@@ -56,11 +56,6 @@ def _led_by_dead(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(str(tp), f"is led by broker {state.leader}, which is not registered")
 
 
-def _brokers_are(brokers: Sequence[int]) -> str:
-    names = ", ".join(map(str, brokers))
-    return f"broker {names} is" if len(brokers) == 1 else f"brokers {names} are"
-
-
 def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
     for tp, partition in snapshot.partitions():
         if partition.state is None or partition.state.leader == NO_LEADER:
@@ -68,8 +63,8 @@ def _under_replicated(snapshot: Snapshot) -> Iterator[Found]:
         missing = sorted(set(partition.replicas).difference(partition.state.isr))
         if missing:
             down = [broker for broker in missing if broker not in snapshot.live]
-            why = f": {_brokers_are(down)} not registered" if down else ""
-            yield Found(str(tp), f"{_brokers_are(missing)} not in sync{why}")
+            why = f": {brokers_are(down)} not registered" if down else ""
+            yield Found(str(tp), f"{brokers_are(missing)} not in sync{why}")
 
 
 def _without_coordinator(snapshot: Snapshot) -> Iterator[Found]:

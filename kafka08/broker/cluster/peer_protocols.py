@@ -14,6 +14,7 @@ from typing import Final
 from kafka08.broker.cluster.inter_broker import LEAST_REGISTRATION, inter_broker
 from kafka08.errors import Closed, ZooKeeperError
 from kafka08.levels import Level
+from kafka08.listing import brokers_are
 from kafka08.protocol_version import ProtocolVersion
 from kafka08.structs import Endpoint
 from kafka08.zk.nodes import Advertised, BrokerRegistration
@@ -46,14 +47,14 @@ def misfits(
         if level >= Level.V0_10_2:
             keys.append("log.message.format.version=0.8.2")
         yield (
-            f"{_named(old)} of 0.8 and cannot read the protocol of {version}, which this broker "
-            f"speaks: no replica here gets in sync with them. Set {' and '.join(keys)} in this "
-            "broker's server.properties, and restart it"
+            f"{brokers_are(old)} of 0.8 and cannot read the protocol of {version}, which this "
+            f"broker speaks: no replica here gets in sync with them. Set {' and '.join(keys)} in "
+            "this broker's server.properties, and restart it"
         )
     new = [i for i, found in registrations.items() if found.version > AMBIGUOUS]
     if new and level < Level.V0_10_2:
         yield (
-            f"{_named(new)} of 0.10 or later, whose protocol this broker of api.level={level} "
+            f"{brokers_are(new)} of 0.10 or later, whose protocol this broker of api.level={level} "
             "cannot read: no replica there gets in sync with it. Set a higher api.level in this "
             f"broker's server.properties, or inter.broker.protocol.version={level} and "
             f"log.message.format.version={level} in theirs, and restart it, or them"
@@ -71,9 +72,3 @@ def log_misfits(
         return  # another start says it, and so does the doctor
     for says in misfits(level, version, registrations):
         logger.warning("[Kafka Server %d], %s", broker_id, says)
-
-
-def _named(brokers: list[int]) -> str:
-    return f"broker{'s' * (len(brokers) > 1)} {', '.join(map(str, brokers))} " + (
-        "are" if len(brokers) > 1 else "is"
-    )
