@@ -184,8 +184,10 @@ cdef int64_t append_batch(
         rules.log_append_time
         or leader_epoch < 0
         or tail.noted_epoch != leader_epoch
+        or not check_batch(data, size, base_offset, tail.max_entry_bytes, &walk)
         or not number_records(
-            data, size, base_offset, tail.max_entry_bytes, rules, leader_epoch, &walk
+            data, size, data + RECORDS_HEAD_BYTES, size - RECORDS_HEAD_BYTES, base_offset, rules,
+            leader_epoch, &walk,
         )
     ):
         return -1

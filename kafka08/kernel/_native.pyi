@@ -116,6 +116,7 @@ def number_batch(
     rules: Rules,
     now_ms: int,
     leader_epoch: int,
+    unpack: Decompress | None = None,
 ) -> SetSummary | None: ...
 def check_messages(
     data: Buffer,

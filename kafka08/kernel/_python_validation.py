@@ -42,6 +42,7 @@ from kafka08.kernel.types import (
     BadTimestamp,
     Buffer,
     CorruptMessage,
+    Decompress,
     EntryTooLarge,
     Rules,
 )
@@ -95,10 +96,12 @@ def number_batch(
     rules: Rules,
     now_ms: int,
     leader_epoch: int,
+    unpack: Decompress | None = None,
 ) -> SetSummary | None:
-    """Check a set that is one plain record batch of a producer, and number it in place: offset,
-    leader's epoch, time. None for any other set, and for one that a leader refuses
-    (kafka08.protocol.record_batches): it is unchanged then."""
+    """Check a set that is one record batch of a producer, and number it in place: offset, leader's
+    epoch, time. `unpack` uncompresses the records of a compressed one; its errors are passed on.
+    None for any other set, without `unpack` also for a compressed batch, and for one that a leader
+    refuses (kafka08.protocol.record_batches): it is unchanged then."""
     view = writable(data)
     if magic_of(view) != RECORDS_MAGIC or not V2.head_bytes <= len(view) <= max_entry_bytes:
         return None
@@ -106,7 +109,7 @@ def number_batch(
     if (
         batch.size != len(view)
         or batch.base_offset
-        or batch.codec
+        or (batch.codec and unpack is None)
         or batch.has_append_time
         or batch.is_control
         or batch.record_count <= 0
@@ -117,7 +120,13 @@ def number_batch(
         return None
     try:
         RECORDS.check_crc(view, batch)
-        newest_ms = _newest(view, batch, rules, now_ms)
+    except ValueError:
+        return None
+    records: Buffer = view[V2.head_bytes :]
+    if batch.codec and unpack is not None:
+        records = unpack(batch.codec, view[V2.head_bytes :])
+    try:
+        newest_ms = _newest(memoryview(records), batch, rules, now_ms)
     except ValueError:
         return None
     by_broker = rules.log_append_time
@@ -128,11 +137,11 @@ def number_batch(
     return summary
 
 
-def _newest(view: memoryview, batch: Batch, rules: Rules, now_ms: int) -> int:
+def _newest(records: memoryview, batch: Batch, rules: Rules, now_ms: int) -> int:
     """The timestamp that a batch is stored with, at least NO_TIMESTAMP; ValueError if a record is
     refused."""
     newest_ms = NO_TIMESTAMP
-    for number, record in enumerate(RECORDS.read_records(view[V2.head_bytes :], batch)):
+    for number, record in enumerate(RECORDS.read_records(records, batch)):
         if record.offset != number or (rules.keys_required and record.key is None):
             raise ValueError("a record that is refused")
         time_ms = record.timestamp_ms

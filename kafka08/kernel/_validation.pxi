@@ -299,46 +299,53 @@ def set_wrapper(data, int64_t offset, int64_t timestamp_ms, bint log_append_time
 
 
 def number_batch(
-    data, int64_t base_offset, int64_t max_entry_bytes, rules, int64_t now_ms, int32_t leader_epoch
+    data, int64_t base_offset, int64_t max_entry_bytes, rules, int64_t now_ms, int32_t leader_epoch,
+    unpack=None,
 ):
-    cdef Py_buffer view
+    cdef Py_buffer view, unpacked
+    cdef const uint8_t* records
     cdef RuleSet rule_set = read_rules(rules, now_ms)
     cdef Walk walk
     cdef bint numbered
     PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
     try:
-        if view.len >= GIL_RELEASE_BYTES:
-            with nogil:
-                numbered = number_records(
-                    <uint8_t*>view.buf, view.len, base_offset, max_entry_bytes, &rule_set,
-                    leader_epoch, &walk,
-                )
-        else:
+        if not check_batch(<uint8_t*>view.buf, view.len, base_offset, max_entry_bytes, &walk):
+            return None
+        if not walk.codec:
             numbered = number_records(
-                <uint8_t*>view.buf, view.len, base_offset, max_entry_bytes, &rule_set,
-                leader_epoch, &walk,
+                <uint8_t*>view.buf, view.len, <uint8_t*>view.buf + RECORDS_HEAD_BYTES,
+                view.len - RECORDS_HEAD_BYTES, base_offset, &rule_set, leader_epoch, &walk,
             )
+        elif unpack is None:
+            return None
+        else:
+            inner = unpack(walk.codec, memoryview(data)[RECORDS_HEAD_BYTES:])
+            PyObject_GetBuffer(inner, &unpacked, PyBUF_SIMPLE)
+            try:
+                numbered = number_records(
+                    <uint8_t*>view.buf, view.len, <const uint8_t*>unpacked.buf, unpacked.len,
+                    base_offset, &rule_set, leader_epoch, &walk,
+                )
+            finally:
+                PyBuffer_Release(&unpacked)
         return summary_of(&walk) if numbered else None
     finally:
         PyBuffer_Release(&view)
 
 
-cdef bint number_records(
-    uint8_t* data, Py_ssize_t size, int64_t base_offset, int64_t max_entry_bytes,
-    const RuleSet* rules, int32_t leader_epoch, Walk* walk,
-) noexcept nogil:
-    # Whether the set is one plain batch that a producer may send, and was numbered.
-    cdef int64_t message_size, count, newest_ms
-    cdef uint8_t bits
+cdef bint check_batch(
+    const uint8_t* data, Py_ssize_t size, int64_t base_offset, int64_t max_entry_bytes, Walk* walk
+) noexcept:
+    # Whether the set is one batch that a producer may send, by its head and its CRC.
+    cdef int64_t message_size, count
     if size < RECORDS_HEAD_BYTES or size > max_entry_bytes or not has_records(data):
         return False
     message_size = <int32_t>load32(data + 8)
     count = <int32_t>load32(data + RECORDS_COUNT)
-    bits = data[RECORDS_ATTRIBUTES + 1]
     if (
         message_size != size - ENTRY_HEADER_BYTES
         or load64(data)
-        or bits & (CODEC_MASK | TIMESTAMP_TYPE_BIT | CONTROL_BIT)
+        or data[RECORDS_ATTRIBUTES + 1] & (TIMESTAMP_TYPE_BIT | CONTROL_BIT)
         or count <= 0
         or <int32_t>load32(data + RECORDS_LAST_DELTA) != count - 1
         or not 0 <= base_offset <= INT64_MAX - count
@@ -349,13 +356,31 @@ cdef bint number_records(
     ):
         return False
     begin_walk(walk)
-    if not check_entry_crc(data, message_size, &walk.stored_crc, &walk.computed_crc):
-        return False
-    if not check_records(data, size, count, rules, &newest_ms):
+    walk.count = count
+    walk.codec = data[RECORDS_ATTRIBUTES + 1] & CODEC_MASK
+    if size < GIL_RELEASE_BYTES:
+        return check_entry_crc(data, message_size, &walk.stored_crc, &walk.computed_crc)
+    with nogil:
+        return check_entry_crc(data, message_size, &walk.stored_crc, &walk.computed_crc)
+
+
+cdef bint number_records(
+    uint8_t* data, Py_ssize_t size, const uint8_t* records, Py_ssize_t records_size,
+    int64_t base_offset, const RuleSet* rules, int32_t leader_epoch, Walk* walk,
+) noexcept:
+    # Whether a leader takes these records, those of the batch that was checked; then it is numbered.
+    cdef int64_t newest_ms, first_ms = load64(data + RECORDS_FIRST_TIME)
+    cdef bint sound
+    if records_size < GIL_RELEASE_BYTES:
+        sound = check_records(records, records_size, first_ms, walk.count, rules, &newest_ms)
+    else:
+        with nogil:
+            sound = check_records(records, records_size, first_ms, walk.count, rules, &newest_ms)
+    if not sound:
         return False
     if rules.log_append_time:
         newest_ms = rules.now_ms
-        data[RECORDS_ATTRIBUTES + 1] = bits | TIMESTAMP_TYPE_BIT
+        data[RECORDS_ATTRIBUTES + 1] |= TIMESTAMP_TYPE_BIT
     if rules.log_append_time or <int64_t>load64(data + RECORDS_MAX_TIME) != newest_ms:
         store64(data + RECORDS_MAX_TIME, newest_ms)
         store32(
@@ -364,23 +389,23 @@ cdef bint number_records(
         )
     store64(data, base_offset)
     store32(data + RECORDS_EPOCH, <uint32_t>leader_epoch)
-    walk.count = count
     walk.size = walk.largest_entry = size
     walk.first_offset = base_offset
-    walk.last_offset = base_offset + count - 1
+    walk.last_offset = base_offset + walk.count - 1
     walk.magics = 1 << RECORDS_MAGIC
-    walk.newer = count
+    walk.newer = walk.count
     note_timestamp(newest_ms, walk.last_offset, walk)
     return True
 
 
 cdef bint check_records(
-    const uint8_t* data, Py_ssize_t size, int64_t count, const RuleSet* rules, int64_t* newest_ms
+    const uint8_t* records, Py_ssize_t size, int64_t first_ms, int64_t count,
+    const RuleSet* rules, int64_t* newest_ms,
 ) noexcept nogil:
     # Whether the records are as they must be; finds their largest timestamp.
-    cdef const uint8_t* at = data + RECORDS_HEAD_BYTES
-    cdef const uint8_t* end = data + size
-    cdef int64_t first_ms = load64(data + RECORDS_FIRST_TIME), record_bytes, delta, timestamp_ms, i
+    cdef const uint8_t* at = records
+    cdef const uint8_t* end = records + size
+    cdef int64_t record_bytes, delta, timestamp_ms, i
     cdef uint64_t difference
     cdef Fields fields
     newest_ms[0] = NO_TIMESTAMP

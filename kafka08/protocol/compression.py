@@ -16,6 +16,7 @@ snappy-java 1.1.1.7; magic 1 as KafkaLZ4Block*Stream 0.10.2.2.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct, error
 from typing import Any, Final
 
@@ -357,10 +358,11 @@ def kafka_header_checksum(frame: Buffer) -> int:
 
 
 def _checksum_byte(data: Buffer) -> int:
-    return xxh32_short(data) >> 8 & 0xFF
+    return xxh32_short(bytes(data)) >> 8 & 0xFF
 
 
-def xxh32_short(data: Buffer) -> int:
+@lru_cache(maxsize=64)
+def xxh32_short(data: bytes) -> int:
     """XXH32 with seed 0 of fewer than 16 bytes: enough for LZ4 frame headers."""
     prime_1, prime_2, prime_3 = 2654435761, 2246822519, 3266489917
     prime_4, prime_5, mask = 668265263, 374761393, 0xFFFFFFFF

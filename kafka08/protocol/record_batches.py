@@ -16,7 +16,16 @@ from typing import Final
 
 from kafka08 import kernel
 from kafka08.errors import UnsupportedForMessageFormat
-from kafka08.format import Batch, Message, RecordFormat, batches, entry_size, format_of, magic_of
+from kafka08.format import (
+    Batch,
+    Message,
+    RecordFormat,
+    batches,
+    codec_of,
+    entry_size,
+    format_of,
+    magic_of,
+)
 from kafka08.format.v2 import V2, VARINT
 from kafka08.kernel.types import (
     LOG_APPEND_TIME,
@@ -33,6 +42,7 @@ from kafka08.protocol.message_set import (
     MAX_UNPACKED_BYTES,
     PreparedSet,
     fitting,
+    in_place,
     pack,
     produce_error,
 )
@@ -94,7 +104,7 @@ def prepare(
         leader_epoch,
     )
     try:
-        prepared = leader.take(memoryview(data))
+        prepared = leader.number(data) or leader.take(memoryview(data))
     except ValueError as cause:
         raise produce_error(cause) from cause
     return fitting(prepared, max_set_bytes)
@@ -144,6 +154,32 @@ class _Leader:
         self._max_unpacked_bytes = max_unpacked_bytes
         self._leader_epoch = leader_epoch
         self._unpacked_bytes = 0
+
+    def number(self, data: Buffer) -> PreparedSet | None:
+        """The usual set, one batch that keeps its codec, numbered in place. None for another one,
+        and for one with a fault, which `take` names."""
+        if self._target_codec not in (None, codec_of(data)):
+            return None
+        try:
+            summary = kernel.number_batch(
+                data,
+                self._base_offset,
+                self._max_message_bytes,
+                self._rules,
+                self._now_ms,
+                self._leader_epoch,
+                self._unpack,
+            )
+        except ValueError:  # of a codec
+            summary = None
+        if summary is None:
+            self._unpacked_bytes = 0
+            return None
+        prepared = in_place(data, summary)
+        prepared.unpacked_bytes = self._unpacked_bytes
+        if self._rules.log_append_time:
+            prepared.log_append_time_ms = self._now_ms
+        return prepared
 
     def take(self, view: memoryview) -> PreparedSet:
         found = list(batches(view))

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.errors import ApiError
-from kafka08.format import batches
+from kafka08.format import Message, batches
 from kafka08.format.v2 import V2
 from kafka08.kernel import _python
 from kafka08.kernel.types import (
+    CREATE_TIME,
     OTHER_MAGIC_BIT,
     BadTimestamp,
     CorruptMessage,
@@ -20,7 +21,8 @@ from kafka08.kernel.types import (
     Rules,
     UnknownCodec,
 )
-from kafka08.protocol.record_batches import prepare
+from kafka08.protocol import compression, message_set
+from kafka08.protocol.record_batches import compress, prepare
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, wrapper
 from tests.protocol.test_record_batches import DAY_MS, PRODUCED, produced, rules_of
@@ -338,19 +340,68 @@ def test_a_batch_of_negative_timestamps_has_none(kernel: ModuleType) -> None:
     assert (data, -1) == (prepared.data, prepared.max_timestamp_ms)
 
 
-@given(st.binary(max_size=80), st.integers(0, 117))
-def test_both_kernels_number_broken_batches_alike(noise: bytes, at: int) -> None:
+@given(st.binary(max_size=80), st.integers(0, 117), st.sampled_from([0, 1, 2, 3]))
+def test_both_kernels_number_broken_batches_alike(noise: bytes, at: int, codec: int) -> None:
     """Bytes of a batch that are overwritten, with a CRC that is right."""
     native = native_or_skip()
-    found = produced("produce-v3-plain")
-    assert found is not None
-    broken = bytearray(found[1])
+    broken = bytearray(compressed_batch(codec))
     broken[at : at + len(noise)] = noise
     if len(broken) > 21:
         broken[17:21] = V2().checksum(broken[21:]).to_bytes(4, "big")
     results = []
     for one in (native, _python):
-        data = bytearray(broken)
-        summary = one.number_batch(data, 5, LIMIT, Rules(magic=2, max_difference_ms=10), NOW, 1)
-        results.append((data, summary and summary.max_timestamp_ms))
+        data, rules = bytearray(broken), Rules(magic=2, max_difference_ms=10)
+        try:
+            summary = one.number_batch(data, 5, LIMIT, rules, NOW, 1, message_set.unpack)
+        except ValueError as error:
+            summary = str(error)
+        results.append((data, getattr(summary, "max_timestamp_ms", summary)))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3])
+def test_a_compressed_batch_is_numbered_where_it_is(kernel: ModuleType, codec: int) -> None:
+    """If its records can be unpacked: only offset and leader's epoch change, no byte of the
+    records. Without `unpack` it is left, and the error of a codec is that of the call."""
+    sent = compressed_batch(codec)
+    data = bytearray(sent)
+    assert kernel.number_batch(data, 7, LIMIT, Rules(magic=2), NOW, 3) is None
+    with pytest.raises(compression.DecompressionError, match="no room"):
+        kernel.number_batch(data, 7, LIMIT, Rules(magic=2), NOW, 3, no_room)
+    assert sent == data
+    summary = kernel.number_batch(data, 7, LIMIT, Rules(magic=2), NOW, 3, message_set.unpack)
+    assert (codec, 3, 7, 9, NOW + 2) == (
+        summary.codec,
+        summary.count,
+        summary.first_offset,
+        summary.last_offset,
+        summary.max_timestamp_ms,
+    )
+    (batch,) = batches(data)
+    assert (7, 3) == (batch.base_offset, batch.leader_epoch)
+    assert sent[16:] == data[16:]
+
+
+def test_records_of_a_compressed_batch_are_checked(kernel: ModuleType) -> None:
+    """A record too few or too many, a second offset 0, a record without the key that its topic
+    needs: the batch is left as it is."""
+    sent = compressed_batch(3)
+    for unpack, rules in (
+        (lambda codec, data: message_set.unpack(codec, data)[:-1], Rules(magic=2)),
+        (lambda codec, data: message_set.unpack(codec, data) * 2, Rules(magic=2)),
+        (message_set.unpack, Rules(magic=2, keys_required=True)),
+        (message_set.unpack, Rules(magic=2, max_difference_ms=1)),
+    ):
+        data = bytearray(sent)
+        assert kernel.number_batch(data, 7, LIMIT, rules, NOW, 3, unpack) is None
+        assert sent == data
+
+
+def no_room(codec: int, data: memoryview) -> bytes:
+    raise compression.DecompressionError("no room")
+
+
+def compressed_batch(codec: int) -> bytes:
+    """Of three records without keys, a millisecond apart."""
+    records = [Message(n, None, memoryview(b"value"), NOW + n, CREATE_TIME, ()) for n in range(3)]
+    return bytes(V2().build(records, codec, compress))
