@@ -18,14 +18,15 @@ from kafka08.protocol.layout import (
     layout_of,
     strict,
 )
+from kafka08.protocol.types import Form
 
 BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 
-def messages(cls: type, *, null_names: bool = True) -> st.SearchStrategy[Any]:
-    """Any message that a class or wire form can carry, with values from the whole range of each
-    field. `null_names`: whether a name may be null."""
-    layout = layout_of(cls)
+def messages(form: Form, *, null_names: bool = True) -> st.SearchStrategy[Any]:
+    """Any message of a form, with values from the whole range of each field. `null_names`: whether
+    a name may be null."""
+    layout = layout_of(form)
     return _values(layout if null_names else strict(layout))
 
 

@@ -59,7 +59,7 @@ def transactional_id_in(request: Request) -> str | None:
 
 def keys_named(api: Api, row: ApiVersion) -> set[str]:
     """The keys of a rule whose values a request of that version may name."""
-    names = {name for name, _ in layout_of(row.request).fields}
+    names = {name for name, _ in layout_of(row.request_form).fields}
     keys = set()
     if names & {*OF_TOPICS, OF_MARKERS}:
         keys.add("topic")

@@ -25,7 +25,7 @@ def with_throttle_ms(
 ) -> bytes | bytearray:
     """The frame, or its first piece, with that throttle time; unchanged if the version has no such
     field."""
-    names = [name for name, _ in layout_of(row.response).fields]
+    names = [name for name, _ in layout_of(row.response_form).fields]
     if "throttle_ms" not in names:
         return first
     changed = bytearray(first)

@@ -1,18 +1,18 @@
 """Api and ApiVersion: the declaration of one API of the protocol, in the module of that API.
 
 Handlers and clients use one message class per API (`Api.request`, `Api.response`) for all versions.
-Each row of `Api.versions` names the layouts of one version. To add a version, add a field with a
-default for each new value, a wire form (kafka08.protocol.types) for the layout, and a row.
+Each row of `Api.versions` is one version. To add one, add a field with a default for each new
+value, marked with the version and its place (kafka08.protocol.types.Since), and a row.
 """
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import Final
 
 from kafka08.levels import Level
-from kafka08.protocol.types import Request, Response
+from kafka08.protocol.types import Form, Request, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class ApiVersion:
     listed          whether ApiVersions responses list it
     has_client_id   whether the request header has the field client_id
     is_flexible     whether lengths are compact and records tagged, the request header too
+    request_form, response_form     those layouts in this version
     """
 
     version: int
@@ -38,6 +39,12 @@ class ApiVersion:
     listed: bool = True
     has_client_id: bool = True
     is_flexible: bool = False
+    request_form: Form = field(init=False)
+    response_form: Form = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "request_form", Form(self.request, self.version))
+        object.__setattr__(self, "response_form", Form(self.response, self.version))
 
     def exists_at(self, level: Level) -> bool:
         if self.since is None or level < self.since:

@@ -8,11 +8,18 @@ version 0; the client then repeats the request with version 0. Source: kafka.ser
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+    Since,
+    String,
+)
 
 NAMING_VERSION: Final = 3
 """In this version, which is flexible, a client says its name."""
@@ -29,31 +36,16 @@ class ApiVersionRange:
 class ApiVersionsResponse(Response):
     error_code: Int16
     apis: list[ApiVersionRange]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1)] = 0
 
 
 @dataclass(slots=True)
 class ApiVersionsRequest(Request):
     """An empty body."""
 
-    software: String = ""
-    """Version 3: the client's name for the broker's metrics: letters, digits, "-" and "."."""
-    software_version: String = ""
-
-
-class ApiVersionsRequestV3(WireForm, of=ApiVersionsRequest):
-    """2.4: adds name and version of the client."""
-
-    software: String
-    software_version: String
-
-
-class ApiVersionsResponseV1(WireForm, of=ApiVersionsResponse):
-    """0.11.0: adds the throttle time, at the end."""
-
-    error_code: Int16
-    apis: list[ApiVersionRange]
-    throttle_ms: Int32
+    software: Annotated[String, Since(3)] = ""
+    """The client's name for the broker's metrics: letters, digits, "-" and "."."""
+    software_version: Annotated[String, Since(3)] = ""
 
 
 API = Api(
@@ -63,11 +55,11 @@ API = Api(
     ApiVersionsResponse,
     (
         ApiVersion(0, ApiVersionsRequest, ApiVersionsResponse, since=Level.V0_10_2),
-        ApiVersion(1, ApiVersionsRequest, ApiVersionsResponseV1, since=Level.V0_11_0),
+        ApiVersion(1, ApiVersionsRequest, ApiVersionsResponse, since=Level.V0_11_0),
         ApiVersion(
             NAMING_VERSION,
-            ApiVersionsRequestV3,
-            ApiVersionsResponseV1,
+            ApiVersionsRequest,
+            ApiVersionsResponse,
             since=None,
             is_flexible=True,
         ),

@@ -34,7 +34,7 @@ from kafka08.protocol.compiler import (
     wrong_length,
 )
 from kafka08.protocol.layout import message_class
-from kafka08.protocol.types import Buffer, Request, Response
+from kafka08.protocol.types import Buffer, Form, Request, Response
 
 if TYPE_CHECKING:
     from kafka08.protocol.served import Served
@@ -67,9 +67,9 @@ class _RequestEncoders(dict[tuple[type[Request], int], tuple[int, bool, Encode]]
 
     def __missing__(self, key: tuple[type[Request], int]) -> tuple[int, bool, Encode]:
         row = _row(*key)
-        encode = ENCODERS[row.request]
+        encode = ENCODERS[row.request_form]
         if row.is_flexible:
-            encode = _behind_tags(FLEXIBLE_ENCODERS[row.request])
+            encode = _behind_tags(FLEXIBLE_ENCODERS[row.request_form])
         self[key] = encoding = DECLARED[key[0]].key, row.has_client_id, encode
         return encoding
 
@@ -81,7 +81,7 @@ class _ResponseDecoders(dict[tuple[type[Request], int], Decode]):
         row = _row(*key)
         assert not row.is_flexible or DECLARED[key[0]].key == API_VERSIONS, "its header has tags"
         decoders = FLEXIBLE_DECODERS if row.is_flexible else DECODERS
-        self[key] = decode = decoders[row.response]
+        self[key] = decode = decoders[row.response_form]
         return decode
 
 
@@ -91,7 +91,7 @@ class _ResponseEncoders(dict[tuple[type, int], Encode]):
     def __missing__(self, key: tuple[type, int]) -> Encode:
         row = _row(*key)
         encoders = FLEXIBLE_ENCODERS if row.is_flexible else ENCODERS
-        self[key] = encode = encoders[row.response]
+        self[key] = encode = encoders[row.response_form]
         return encode
 
 
@@ -182,11 +182,11 @@ def encoded_exchange(request: Request, response: Response) -> tuple[bytes, bytes
     return b"".join(request_body), b"".join(response_body)
 
 
-def encode_body(message: object, layout: type | None = None) -> bytes:
-    """The bytes of any message class (kafka08.protocol.types), without a header; `layout` is a wire
-    form of its class."""
+def encode_body(message: object, form: Form | None = None) -> bytes:
+    """The bytes of any message class (kafka08.protocol.types), without a header; `form` of its
+    class, if that is not its first one."""
     pieces: list[Buffer] = []
-    _append_body(ENCODERS[layout or type(message)], message, pieces)
+    _append_body(ENCODERS[form or Form(type(message))], message, pieces)
     return b"".join(pieces)
 
 
@@ -226,7 +226,7 @@ def decode_request(payload: Buffer, served: Served | None = None) -> tuple[Reque
             client_id = str(view[position:end], "utf-8", "replace")
             position = end
     try:
-        request, _ = served.decoders[row.request](view, position)
+        request, _ = served.decoders[row.request_form](view, position)
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}{_newer(version, row)}") from error
     request.version = row.version
@@ -273,7 +273,7 @@ def decode_body(
     compact and records tagged."""
     decoders = FLEXIBLE_DECODERS if is_flexible else DECODERS
     try:
-        return decoders[cls](memoryview(buffer), position)
+        return decoders[Form(cls)](memoryview(buffer), position)
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
 

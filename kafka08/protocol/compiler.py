@@ -44,7 +44,7 @@ from kafka08.protocol.layout import (
     layout_of,
     strict,
 )
-from kafka08.protocol.types import Buffer, Response
+from kafka08.protocol.types import Buffer, Form, Response
 
 Decode = Callable[[Any, int], tuple[Any, int]]
 Encode = Callable[[Any, list[Buffer]], None]
@@ -54,8 +54,8 @@ _fields: Final[dict[str, list[str]]] = {}
 """File name of generated source → the field of each of its lines."""
 
 
-class Decoders(dict[type, Decode]):
-    """Message class or wire form → its decoder `(view, position) → (message, end)`, made at first
+class Decoders(dict[Form, Decode]):
+    """Form → its decoder `(view, position) → (message, end)`, made at first
     use.
 
     note   tells these decoders from others of the same classes
@@ -67,12 +67,12 @@ class Decoders(dict[type, Decode]):
         self._note = note
         self._read = read
 
-    def __missing__(self, cls: type) -> Decode:
-        layout = layout_of(cls)
+    def __missing__(self, form: Form) -> Decode:
+        layout = layout_of(form)
         if self._read is not None:
             layout = self._read(layout)
         function: Decode = _DecoderSource(layout).compile("decode", self._note)
-        self[cls] = function
+        self[form] = function
         return function
 
 
@@ -83,8 +83,8 @@ STRICT_DECODERS: Final = Decoders("strict", strict)
 FLEXIBLE_DECODERS: Final = Decoders("flexible", flexible)
 
 
-class Encoders(dict[type, Encode]):
-    """Message class or wire form → its encoder `(message, pieces)`, made at first use: it appends
+class Encoders(dict[Form, Encode]):
+    """Form → its encoder `(message, pieces)`, made at first use: it appends
     the pieces of a message to a list. `note` and `read` as for Decoders."""
 
     def __init__(self, note: str = "", read: Callable[[Record], Record] = lambda one: one) -> None:
@@ -92,10 +92,10 @@ class Encoders(dict[type, Encode]):
         self._note = note
         self._read = read
 
-    def __missing__(self, cls: type) -> Encode:
-        layout = self._read(layout_of(cls))
+    def __missing__(self, form: Form) -> Encode:
+        layout = self._read(layout_of(form))
         function: Encode = _EncoderSource(layout).compile("encode", self._note)
-        self[cls] = function
+        self[form] = function
         return function
 
 
@@ -222,8 +222,9 @@ class _Source:
     def compile(self, name: str, note: str = "") -> Any:
         """Run the source; the function called `name` that it defines. `note` tells it from another
         function of the same class."""
-        form = self.layout.form
-        filename = f"<kafka08 {name} {form.__module__}.{form.__qualname__}{note and f' {note}'}>"
+        cls, version = self.layout.form
+        said = f"{cls.__module__}.{cls.__qualname__} {version}{note and f' {note}'}"
+        filename = f"<kafka08 {name} {said}>"
         source = "\n".join(self.lines) + "\n"
         _fields[filename] = self.fields
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)

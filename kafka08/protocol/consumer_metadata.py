@@ -10,7 +10,7 @@ Source: kafka.api.ConsumerMetadataRequest 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -21,8 +21,8 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
-    WireForm,
     ZeroOrOne,
 )
 
@@ -36,31 +36,15 @@ class ConsumerMetadataResponse(Response):
     coordinator_id: Int32
     host: String
     port: Int32
-    message: NullableString = None
-    throttle_ms: Int32 = 0
+    message: Annotated[NullableString, Since(1, before="coordinator_id")] = None
+    throttle_ms: Annotated[Int32, Since(1, before="error_code")] = 0
 
 
 @dataclass(slots=True)
 class ConsumerMetadataRequest(Request):
     group: Name
-    """Version 1: a group or a transactional id, as `coordinator_type` says."""
-    coordinator_type: ZeroOrOne = GROUP
-
-
-class ConsumerMetadataRequestV1(WireForm, of=ConsumerMetadataRequest):
-    """0.11.0: adds the coordinators of transactions."""
-
-    group: String
-    coordinator_type: ZeroOrOne
-
-
-class ConsumerMetadataResponseV1(WireForm, of=ConsumerMetadataResponse):
-    throttle_ms: Int32
-    error_code: Int16
-    message: NullableString
-    coordinator_id: Int32
-    host: String
-    port: Int32
+    """A group or a transactional id, as `coordinator_type` says."""
+    coordinator_type: Annotated[ZeroOrOne, Since(1)] = GROUP
 
 
 API = Api(
@@ -70,6 +54,6 @@ API = Api(
     ConsumerMetadataResponse,
     (
         ApiVersion(0, ConsumerMetadataRequest, ConsumerMetadataResponse),
-        ApiVersion(1, ConsumerMetadataRequestV1, ConsumerMetadataResponseV1, since=Level.V0_11_0),
+        ApiVersion(1, ConsumerMetadataRequest, ConsumerMetadataResponse, since=Level.V0_11_0),
     ),
 )

@@ -18,7 +18,12 @@ from typing import Final, TypeVar
 from kafka08.errors import ProtocolError
 from kafka08.protocol.codec import VERSION, decode_body, encode_body
 from kafka08.protocol.grouping import by_topic
-from kafka08.protocol.types import Buffer, Bytes, Int32, String
+from kafka08.protocol.types import (
+    Buffer,
+    Bytes,
+    Int32,
+    String,
+)
 from kafka08.structs import TopicPartition
 
 PROTOCOL_TYPE: Final = "consumer"

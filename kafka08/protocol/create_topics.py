@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Annotated
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -18,6 +19,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
     WireForm,
 )
@@ -54,14 +56,14 @@ class NewTopic:
 class CreateTopicResult:
     topic: String
     error_code: Int16
-    message: NullableString = None
+    message: Annotated[NullableString, Since(1)] = None
     """English text for a person; null on success, for 7 and for 41."""
 
 
 @dataclass(slots=True)
 class CreateTopicsResponse(Response):
     topics: list[CreateTopicResult]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(2, before="topics")] = 0
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ class CreateTopicsRequest(Request):
     topics: list[NewTopic]
     timeout_ms: Int32
     """How long to wait for the leaders; 0 or less: not at all."""
-    validate_only: Boolean = False
+    validate_only: Annotated[Boolean, Since(1)] = False
     """Only check the request; create nothing."""
 
 
@@ -107,38 +109,6 @@ class CreateTopicsRequestV1Of0_10(WireForm, of=CreateTopicsRequest):
     validate_only: Boolean
 
 
-class CreateTopicsRequestV0(WireForm, of=CreateTopicsRequest):
-    """0.11.0: in every version the value of a configuration may be null."""
-
-    topics: list[NewTopic]
-    timeout_ms: Int32
-
-
-class CreateTopicsRequestV1(WireForm, of=CreateTopicsRequest):
-    topics: list[NewTopic]
-    timeout_ms: Int32
-    validate_only: Boolean
-
-
-class CreateTopicResultV1(WireForm, of=CreateTopicResult):
-    topic: String
-    error_code: Int16
-    message: NullableString
-
-
-class CreateTopicsResponseV1(WireForm, of=CreateTopicsResponse):
-    """0.10.2: adds a message to each error."""
-
-    topics: list[CreateTopicResultV1]
-
-
-class CreateTopicsResponseV2(WireForm, of=CreateTopicsResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    topics: list[CreateTopicResultV1]
-
-
 API = Api(
     19,
     "CreateTopics",
@@ -155,12 +125,12 @@ API = Api(
         ApiVersion(
             1,
             CreateTopicsRequestV1Of0_10,
-            CreateTopicsResponseV1,
+            CreateTopicsResponse,
             since=Level.V0_10_2,
             until=Level.V0_11_0,
         ),
-        ApiVersion(0, CreateTopicsRequestV0, CreateTopicsResponse, since=Level.V0_11_0),
-        ApiVersion(1, CreateTopicsRequestV1, CreateTopicsResponseV1, since=Level.V0_11_0),
-        ApiVersion(2, CreateTopicsRequestV1, CreateTopicsResponseV2, since=Level.V0_11_0),
+        ApiVersion(0, CreateTopicsRequest, CreateTopicsResponse, since=Level.V0_11_0),
+        ApiVersion(1, CreateTopicsRequest, CreateTopicsResponse, since=Level.V0_11_0),
+        ApiVersion(2, CreateTopicsRequest, CreateTopicsResponse, since=Level.V0_11_0),
     ),
 )

@@ -6,10 +6,18 @@ Error codes, one for each topic: 3, 7, 41. Source: kafka.server.AdminManager 0.1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+    Since,
+    String,
+)
 
 
 @dataclass(slots=True)
@@ -21,7 +29,7 @@ class DeleteTopicResult:
 @dataclass(slots=True)
 class DeleteTopicsResponse(Response):
     topics: list[DeleteTopicResult]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1, before="topics")] = 0
 
 
 @dataclass(slots=True)
@@ -31,13 +39,6 @@ class DeleteTopicsRequest(Request):
     """How long to wait for the deletion, which continues afterwards."""
 
 
-class DeleteTopicsResponseV1(WireForm, of=DeleteTopicsResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    topics: list[DeleteTopicResult]
-
-
 API = Api(
     20,
     "DeleteTopics",
@@ -45,6 +46,6 @@ API = Api(
     DeleteTopicsResponse,
     (
         ApiVersion(0, DeleteTopicsRequest, DeleteTopicsResponse, since=Level.V0_10_2),
-        ApiVersion(1, DeleteTopicsRequest, DeleteTopicsResponseV1, since=Level.V0_11_0),
+        ApiVersion(1, DeleteTopicsRequest, DeleteTopicsResponse, since=Level.V0_11_0),
     ),
 )

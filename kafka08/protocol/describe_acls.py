@@ -7,7 +7,7 @@ org.apache.kafka.common.requests 3.9.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -18,8 +18,8 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
-    WireForm,
 )
 
 ANY: Final = 1
@@ -40,7 +40,7 @@ class DescribedAclResource:
     resource_type: Int8
     resource_name: String
     acls: list[DescribedAcl]
-    pattern_type: Int8 = LITERAL
+    pattern_type: Annotated[Int8, Since(1, before="acls")] = LITERAL
 
 
 @dataclass(slots=True)
@@ -61,34 +61,8 @@ class DescribeAclsRequest(Request):
     host: NullableString
     operation: Int8
     permission_type: Int8
-    pattern_type: Int8 = ANY
-    """Version 1: whether names are meant as they are, or as prefixes."""
-
-
-class DescribeAclsRequestV1(WireForm, of=DescribeAclsRequest):
-    """2.0: adds the type of the pattern."""
-
-    resource_type: Int8
-    resource_name: NullableString
-    pattern_type: Int8
-    principal: NullableString
-    host: NullableString
-    operation: Int8
-    permission_type: Int8
-
-
-class DescribedAclResourceV1(WireForm, of=DescribedAclResource):
-    resource_type: Int8
-    resource_name: String
-    pattern_type: Int8
-    acls: list[DescribedAcl]
-
-
-class DescribeAclsResponseV1(WireForm, of=DescribeAclsResponse):
-    throttle_ms: Int32
-    error_code: Int16
-    message: NullableString
-    resources: list[DescribedAclResourceV1]
+    pattern_type: Annotated[Int8, Since(1, before="principal")] = ANY
+    """Whether names are meant as they are, or as prefixes."""
 
 
 API = Api(
@@ -98,6 +72,6 @@ API = Api(
     DescribeAclsResponse,
     (
         ApiVersion(0, DescribeAclsRequest, DescribeAclsResponse, since=Level.V0_11_0),
-        ApiVersion(1, DescribeAclsRequestV1, DescribeAclsResponseV1, since=None),
+        ApiVersion(1, DescribeAclsRequest, DescribeAclsResponse, since=None),
     ),
 )

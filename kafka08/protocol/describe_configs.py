@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Annotated, Final, Protocol, TypeVar
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -20,6 +20,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
     WireForm,
 )
@@ -93,7 +94,7 @@ class DescribedConfig:
     """Whether the topic, or the broker's file, does not set it."""
     is_sensitive: Boolean
     source: Int8 = NO_SOURCE
-    """Version 1: where the value is set."""
+    """Where the value is set."""
     synonyms: list[ConfigSynonym] = field(default_factory=list)
 
 
@@ -118,14 +119,7 @@ class DescribeConfigsRequest(Request):
     """A name of some bytes has 2 KB in the response, also that of a topic which does not exist."""
 
     resources: list[DescribedResource]
-    with_synonyms: Boolean = False
-
-
-class DescribeConfigsRequestV1(WireForm, of=DescribeConfigsRequest):
-    """1.1: may ask for synonyms."""
-
-    resources: list[DescribedResource]
-    with_synonyms: Boolean
+    with_synonyms: Annotated[Boolean, Since(1)] = False
 
 
 class DescribedConfigV1(WireForm, of=DescribedConfig):
@@ -171,6 +165,6 @@ API = Api(
     DescribeConfigsResponse,
     (
         ApiVersion(0, DescribeConfigsRequest, DescribeConfigsResponse, since=Level.V0_11_0),
-        ApiVersion(1, DescribeConfigsRequestV1, DescribeConfigsResponseV1, since=None),
+        ApiVersion(1, DescribeConfigsRequest, DescribeConfigsResponseV1, since=None),
     ),
 )

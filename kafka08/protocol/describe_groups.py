@@ -7,10 +7,19 @@ Error codes: 14, 15, 16. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, NotNullBytes, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    NotNullBytes,
+    Request,
+    Response,
+    Since,
+    String,
+)
 
 
 @dataclass(slots=True)
@@ -36,19 +45,12 @@ class DescribedGroup:
 @dataclass(slots=True)
 class DescribeGroupsResponse(Response):
     groups: list[DescribedGroup]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1, before="groups")] = 0
 
 
 @dataclass(slots=True)
 class DescribeGroupsRequest(Request):
     groups: list[String]
-
-
-class DescribeGroupsResponseV1(WireForm, of=DescribeGroupsResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    groups: list[DescribedGroup]
 
 
 API = Api(
@@ -58,6 +60,6 @@ API = Api(
     DescribeGroupsResponse,
     (
         ApiVersion(0, DescribeGroupsRequest, DescribeGroupsResponse, since=Level.V0_9_0),
-        ApiVersion(1, DescribeGroupsRequest, DescribeGroupsResponseV1, since=Level.V0_11_0),
+        ApiVersion(1, DescribeGroupsRequest, DescribeGroupsResponse, since=Level.V0_11_0),
     ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kafka08.errors import ProtocolError, check
 from kafka08.levels import Level
@@ -26,8 +26,8 @@ from kafka08.protocol.types import (
     Name,
     Request,
     Response,
+    Since,
     String,
-    WireForm,
     ZeroOrOne,
 )
 from kafka08.structs import NO_LEADER_EPOCH
@@ -68,10 +68,10 @@ class FetchPartition:
     partition: Int32
     offset: Int64
     max_bytes: Int32
-    log_start_offset: Int64 = NO_LOG_START_OFFSET
-    """Version 5: where the follower's log starts."""
-    leader_epoch: Int32 = NO_LEADER_EPOCH
-    """Version 9: the newest epoch that the client knows, for the broker to check; -1: none."""
+    log_start_offset: Annotated[Int64, Since(5, before="max_bytes")] = NO_LOG_START_OFFSET
+    """Where the follower's log starts."""
+    leader_epoch: Annotated[Int32, Since(9, before="offset")] = NO_LEADER_EPOCH
+    """The newest epoch that the client knows, for the broker to check; -1: none."""
 
 
 @dataclass(slots=True)
@@ -95,16 +95,16 @@ class FetchPartitionResponse:
     high_watermark: Int64
     """First offset that a consumer must not see yet; -1 on error."""
     message_set: FetchedMessages
-    last_stable_offset: Int64 = NO_LAST_STABLE_OFFSET
-    """Version 4: first offset that a reader of committed messages must not see yet; -1 for others,
+    last_stable_offset: Annotated[Int64, Since(4, before="message_set")] = NO_LAST_STABLE_OFFSET
+    """First offset that a reader of committed messages must not see yet; -1 for others,
     and on error."""
-    aborted: list[AbortedTransaction] | None = None
-    """Version 4: the aborted transactions that overlap the set; None for a reader of uncommitted
+    aborted: Annotated[list[AbortedTransaction] | None, Since(4, before="message_set")] = None
+    """The aborted transactions that overlap the set; None for a reader of uncommitted
     messages, and on error."""
-    log_start_offset: Int64 = NO_LOG_START_OFFSET
-    """Version 5; -1 on error."""
-    preferred_replica: Int32 = NO_REPLICA
-    """Version 11: the nearer replica to read from; -1: this one."""
+    log_start_offset: Annotated[Int64, Since(5, before="aborted")] = NO_LOG_START_OFFSET
+    """-1 on error."""
+    preferred_replica: Annotated[Int32, Since(11, before="message_set")] = NO_REPLICA
+    """The nearer replica to read from; -1: this one."""
 
 
 @dataclass(slots=True)
@@ -116,11 +116,11 @@ class FetchTopicResponse:
 @dataclass(slots=True)
 class FetchResponse(Response):
     topics: list[FetchTopicResponse]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1, before="topics")] = 0
     """How long a quota delayed the response."""
-    error_code: Int16 = 0
-    """Version 7: an error of the whole request; the response then names no partitions."""
-    session_id: Int32 = NO_SESSION
+    error_code: Annotated[Int16, Since(7, before="topics")] = 0
+    """An error of the whole request; the response then names no partitions."""
+    session_id: Annotated[Int32, Since(7, before="topics")] = NO_SESSION
 
 
 @dataclass(slots=True)
@@ -136,196 +136,16 @@ class FetchRequest(Request):
     max_wait_ms: Int32
     min_bytes: Int32
     topics: list[FetchTopic]
-    max_bytes: Int32 = INT32_MAX
+    max_bytes: Annotated[Int32, Since(3, before="topics")] = INT32_MAX
     """Maximum bytes of all sets together; filled in the order of the partitions."""
-    isolation_level: ZeroOrOne = READ_UNCOMMITTED
-    """Version 4: READ_UNCOMMITTED or READ_COMMITTED."""
-    session_id: Int32 = NO_SESSION
-    session_epoch: Int32 = NO_SESSION_EPOCH
-    forgotten: list[ForgottenTopic] = field(default_factory=list)
-    """Version 7: partitions that leave the session."""
-    rack_id: String = ""
-    """Version 11: where the client is."""
-
-
-class FetchResponseV1(WireForm, of=FetchResponse):
-    """0.9: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    topics: list[FetchTopicResponse]
-
-
-class FetchRequestV3(WireForm, of=FetchRequest):
-    """0.10.1: adds a limit for the whole response, which still has one complete message."""
-
-    replica_id: Int32
-    max_wait_ms: Int32
-    min_bytes: Int32
-    max_bytes: Int32
-    topics: list[FetchTopic]
-
-
-class FetchRequestV4(WireForm, of=FetchRequest):
-    """0.11.0: adds the isolation level; sets may have magic 2."""
-
-    replica_id: Int32
-    max_wait_ms: Int32
-    min_bytes: Int32
-    max_bytes: Int32
-    isolation_level: ZeroOrOne
-    topics: list[FetchTopic]
-
-
-class FetchPartitionResponseV4(WireForm, of=FetchPartitionResponse):
-    partition: Int32
-    error_code: Int16
-    high_watermark: Int64
-    last_stable_offset: Int64
-    aborted: list[AbortedTransaction] | None
-    message_set: FetchedMessages
-
-
-class FetchTopicResponseV4(WireForm, of=FetchTopicResponse):
-    topic: String
-    partitions: list[FetchPartitionResponseV4]
-
-
-class FetchResponseV4(WireForm, of=FetchResponse):
-    """0.11.0: adds the last stable offset and the aborted transactions."""
-
-    throttle_ms: Int32
-    topics: list[FetchTopicResponseV4]
-
-
-class FetchPartitionV5(WireForm, of=FetchPartition):
-    partition: Int32
-    offset: Int64
-    log_start_offset: Int64
-    max_bytes: Int32
-
-
-class FetchTopicV5(WireForm, of=FetchTopic):
-    topic: String
-    partitions: list[FetchPartitionV5]
-
-
-class FetchRequestV5(WireForm, of=FetchRequest):
-    """0.11.0: adds the log start offset of a follower."""
-
-    replica_id: Int32
-    max_wait_ms: Int32
-    min_bytes: Int32
-    max_bytes: Int32
-    isolation_level: ZeroOrOne
-    topics: list[FetchTopicV5]
-
-
-class FetchPartitionResponseV5(WireForm, of=FetchPartitionResponse):
-    partition: Int32
-    error_code: Int16
-    high_watermark: Int64
-    last_stable_offset: Int64
-    log_start_offset: Int64
-    aborted: list[AbortedTransaction] | None
-    message_set: FetchedMessages
-
-
-class FetchTopicResponseV5(WireForm, of=FetchTopicResponse):
-    topic: String
-    partitions: list[FetchPartitionResponseV5]
-
-
-class FetchResponseV5(WireForm, of=FetchResponse):
-    """0.11.0: adds the log start offset."""
-
-    throttle_ms: Int32
-    topics: list[FetchTopicResponseV5]
-
-
-class FetchRequestV7(WireForm, of=FetchRequest):
-    """1.1: adds sessions, in which a request names only what has changed."""
-
-    replica_id: Int32
-    max_wait_ms: Int32
-    min_bytes: Int32
-    max_bytes: Int32
-    isolation_level: ZeroOrOne
-    session_id: Int32
-    session_epoch: Int32
-    topics: list[FetchTopicV5]
-    forgotten: list[ForgottenTopic]
-
-
-class FetchResponseV7(WireForm, of=FetchResponse):
-    throttle_ms: Int32
-    error_code: Int16
-    session_id: Int32
-    topics: list[FetchTopicResponseV5]
-
-
-class FetchPartitionV9(WireForm, of=FetchPartition):
-    partition: Int32
-    leader_epoch: Int32
-    offset: Int64
-    log_start_offset: Int64
-    max_bytes: Int32
-
-
-class FetchTopicV9(WireForm, of=FetchTopic):
-    topic: String
-    partitions: list[FetchPartitionV9]
-
-
-class FetchRequestV9(WireForm, of=FetchRequest):
-    """2.1: adds the leader epoch."""
-
-    replica_id: Int32
-    max_wait_ms: Int32
-    min_bytes: Int32
-    max_bytes: Int32
-    isolation_level: ZeroOrOne
-    session_id: Int32
-    session_epoch: Int32
-    topics: list[FetchTopicV9]
-    forgotten: list[ForgottenTopic]
-
-
-class FetchRequestV11(WireForm, of=FetchRequest):
-    """2.3: adds the rack, for a fetch from the nearest replica."""
-
-    replica_id: Int32
-    max_wait_ms: Int32
-    min_bytes: Int32
-    max_bytes: Int32
-    isolation_level: ZeroOrOne
-    session_id: Int32
-    session_epoch: Int32
-    topics: list[FetchTopicV9]
-    forgotten: list[ForgottenTopic]
-    rack_id: String
-
-
-class FetchPartitionResponseV11(WireForm, of=FetchPartitionResponse):
-    partition: Int32
-    error_code: Int16
-    high_watermark: Int64
-    last_stable_offset: Int64
-    log_start_offset: Int64
-    aborted: list[AbortedTransaction] | None
-    preferred_replica: Int32
-    message_set: FetchedMessages
-
-
-class FetchTopicResponseV11(WireForm, of=FetchTopicResponse):
-    topic: String
-    partitions: list[FetchPartitionResponseV11]
-
-
-class FetchResponseV11(WireForm, of=FetchResponse):
-    throttle_ms: Int32
-    error_code: Int16
-    session_id: Int32
-    topics: list[FetchTopicResponseV11]
+    isolation_level: Annotated[ZeroOrOne, Since(4, before="topics")] = READ_UNCOMMITTED
+    """READ_UNCOMMITTED or READ_COMMITTED."""
+    session_id: Annotated[Int32, Since(7, before="topics")] = NO_SESSION
+    session_epoch: Annotated[Int32, Since(7, before="topics")] = NO_SESSION_EPOCH
+    forgotten: Annotated[list[ForgottenTopic], Since(7)] = field(default_factory=list)
+    """Partitions that leave the session."""
+    rack_id: Annotated[String, Since(11)] = ""
+    """Where the client is."""
 
 
 class SetSlice(Protocol):
@@ -584,16 +404,16 @@ API = Api(
     FetchResponse,
     (
         ApiVersion(0, FetchRequest, FetchResponse),
-        ApiVersion(1, FetchRequest, FetchResponseV1, since=Level.V0_9_0),
-        ApiVersion(MAGIC_1_VERSION, FetchRequest, FetchResponseV1, since=Level.V0_10_2),
-        ApiVersion(3, FetchRequestV3, FetchResponseV1, since=Level.V0_10_2),
-        ApiVersion(MAGIC_2_VERSION, FetchRequestV4, FetchResponseV4, since=Level.V0_11_0),
-        ApiVersion(5, FetchRequestV5, FetchResponseV5, since=Level.V0_11_0),
-        ApiVersion(6, FetchRequestV5, FetchResponseV5, since=None),
-        ApiVersion(7, FetchRequestV7, FetchResponseV7, since=None),
-        ApiVersion(8, FetchRequestV7, FetchResponseV7, since=None),
-        ApiVersion(EPOCH_VERSION, FetchRequestV9, FetchResponseV7, since=None),
-        ApiVersion(10, FetchRequestV9, FetchResponseV7, since=None),
-        ApiVersion(RACK_VERSION, FetchRequestV11, FetchResponseV11, since=None),
+        ApiVersion(1, FetchRequest, FetchResponse, since=Level.V0_9_0),
+        ApiVersion(MAGIC_1_VERSION, FetchRequest, FetchResponse, since=Level.V0_10_2),
+        ApiVersion(3, FetchRequest, FetchResponse, since=Level.V0_10_2),
+        ApiVersion(MAGIC_2_VERSION, FetchRequest, FetchResponse, since=Level.V0_11_0),
+        ApiVersion(5, FetchRequest, FetchResponse, since=Level.V0_11_0),
+        ApiVersion(6, FetchRequest, FetchResponse, since=None),
+        ApiVersion(7, FetchRequest, FetchResponse, since=None),
+        ApiVersion(8, FetchRequest, FetchResponse, since=None),
+        ApiVersion(EPOCH_VERSION, FetchRequest, FetchResponse, since=None),
+        ApiVersion(10, FetchRequest, FetchResponse, since=None),
+        ApiVersion(RACK_VERSION, FetchRequest, FetchResponse, since=None),
     ),
 )

@@ -21,7 +21,15 @@ from kafka08 import kernel
 from kafka08.errors import ProtocolError
 from kafka08.protocol.codec import VERSION, decode_body
 from kafka08.protocol.layout import form_of, layout_of
-from kafka08.protocol.types import Buffer, Int32, NotNullBytes, NullableString, String, WireForm
+from kafka08.protocol.types import (
+    Buffer,
+    Form,
+    Int32,
+    NotNullBytes,
+    NullableString,
+    String,
+    WireForm,
+)
 
 
 @dataclass(slots=True)
@@ -88,7 +96,7 @@ LAYOUTS: Final[dict[int, type]] = {0: StoredGroupV0, 1: StoredGroup}
 VALUES: Final[dict[int, bytes]] = {n: b"h" + form_of(layout) for n, layout in LAYOUTS.items()}
 """Version of a value → its form, with the version."""
 MEMBERS: Final[dict[int, Callable[[StoredMember], tuple[Any, ...]]]] = {
-    n: attrgetter(*(name for name, _ in layout_of(member).fields))
+    n: attrgetter(*(name for name, _ in layout_of(Form(member)).fields))
     for n, member in ((0, StoredMemberV0), (1, StoredMember))
 }
 """Version of a value → the fields of a member in it."""

@@ -6,7 +6,7 @@ Error codes: 15, 16, 22, 25, 27. Source: kafka.coordinator.GroupCoordinator 0.9.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -16,8 +16,8 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
-    WireForm,
 )
 
 INSTANCE_VERSION: Final = 3
@@ -26,7 +26,7 @@ INSTANCE_VERSION: Final = 3
 @dataclass(slots=True)
 class HeartbeatResponse(Response):
     error_code: Int16
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1, before="error_code")] = 0
 
 
 @dataclass(slots=True)
@@ -36,24 +36,8 @@ class HeartbeatRequest(Request):
     group: String
     generation: Int32
     member_id: String
-    instance_id: NullableString = None
+    instance_id: Annotated[NullableString, Since(3)] = None
     """The name of a static member."""
-
-
-class HeartbeatResponseV1(WireForm, of=HeartbeatResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    error_code: Int16
-
-
-class HeartbeatRequestV3(WireForm, of=HeartbeatRequest):
-    """2.3: adds the name of a static member."""
-
-    group: String
-    generation: Int32
-    member_id: String
-    instance_id: NullableString
 
 
 API = Api(
@@ -63,8 +47,8 @@ API = Api(
     HeartbeatResponse,
     (
         ApiVersion(0, HeartbeatRequest, HeartbeatResponse, since=Level.V0_9_0),
-        ApiVersion(1, HeartbeatRequest, HeartbeatResponseV1, since=Level.V0_11_0),
-        ApiVersion(2, HeartbeatRequest, HeartbeatResponseV1, since=None),
-        ApiVersion(INSTANCE_VERSION, HeartbeatRequestV3, HeartbeatResponseV1, since=None),
+        ApiVersion(1, HeartbeatRequest, HeartbeatResponse, since=Level.V0_11_0),
+        ApiVersion(2, HeartbeatRequest, HeartbeatResponse, since=None),
+        ApiVersion(INSTANCE_VERSION, HeartbeatRequest, HeartbeatResponse, since=None),
     ),
 )

@@ -9,7 +9,7 @@ kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -20,6 +20,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
     WireForm,
 )
@@ -44,7 +45,7 @@ class JoinGroupProtocol:
 class JoinGroupMember:
     member_id: String
     metadata: NotNullBytes
-    instance_id: NullableString = None
+    instance_id: Annotated[NullableString, Since(5, before="metadata")] = None
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class JoinGroupResponse(Response):
     leader_id: String
     member_id: String
     members: list[JoinGroupMember]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(2, before="error_code")] = 0
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class JoinGroupRequest(Request):
     protocol_type: String
     protocols: list[JoinGroupProtocol]
     """In order of preference."""
-    instance_id: NullableString = None
+    instance_id: Annotated[NullableString, Since(5, before="protocol_type")] = None
     """The name of a static member."""
 
 
@@ -99,46 +100,6 @@ class JoinGroupRequestV0(WireForm, of=JoinGroupRequest):
         )
 
 
-class JoinGroupResponseV2(WireForm, of=JoinGroupResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    error_code: Int16
-    generation: Int32
-    protocol: String
-    leader_id: String
-    member_id: String
-    members: list[JoinGroupMember]
-
-
-class JoinGroupRequestV5(WireForm, of=JoinGroupRequest):
-    """2.3: adds the name of a static member."""
-
-    group: String
-    session_timeout_ms: Int32
-    rebalance_timeout_ms: Int32
-    member_id: String
-    instance_id: NullableString
-    protocol_type: String
-    protocols: list[JoinGroupProtocol]
-
-
-class JoinGroupMemberV5(WireForm, of=JoinGroupMember):
-    member_id: String
-    instance_id: NullableString
-    metadata: NotNullBytes
-
-
-class JoinGroupResponseV5(WireForm, of=JoinGroupResponse):
-    throttle_ms: Int32
-    error_code: Int16
-    generation: Int32
-    protocol: String
-    leader_id: String
-    member_id: String
-    members: list[JoinGroupMemberV5]
-
-
 API = Api(
     11,
     "JoinGroup",
@@ -147,9 +108,9 @@ API = Api(
     (
         ApiVersion(0, JoinGroupRequestV0, JoinGroupResponse, since=Level.V0_9_0),
         ApiVersion(1, JoinGroupRequest, JoinGroupResponse, since=Level.V0_10_2),
-        ApiVersion(2, JoinGroupRequest, JoinGroupResponseV2, since=Level.V0_11_0),
-        ApiVersion(3, JoinGroupRequest, JoinGroupResponseV2, since=None),
-        ApiVersion(MEMBER_ID_VERSION, JoinGroupRequest, JoinGroupResponseV2, since=None),
-        ApiVersion(INSTANCE_VERSION, JoinGroupRequestV5, JoinGroupResponseV5, since=None),
+        ApiVersion(2, JoinGroupRequest, JoinGroupResponse, since=Level.V0_11_0),
+        ApiVersion(3, JoinGroupRequest, JoinGroupResponse, since=None),
+        ApiVersion(MEMBER_ID_VERSION, JoinGroupRequest, JoinGroupResponse, since=None),
+        ApiVersion(INSTANCE_VERSION, JoinGroupRequest, JoinGroupResponse, since=None),
     ),
 )

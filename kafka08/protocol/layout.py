@@ -5,9 +5,9 @@
     Boolean            one byte, 0 or anything else
     String, Bytes      a length of two or four bytes, then that many bytes
     Array              a count of four bytes, then that many items
-    Record             the fields of a message of class `cls`, one after another, as the class
-                       `form` declares them: `cls` itself or a wire form of it, whose `make` and
-                       `show` they are (kafka08.protocol.types.WireForm)
+    Record             the fields of a message of class `cls`, one after another, as `form` has
+                       them: `cls` itself or a wire form of it, whose `make` and `show` they are
+                       (kafka08.protocol.types.WireForm), in a version
 
 In a flexible version (`flexible`) strings, bytes and arrays are `compact`: their length or count
 plus one is an unsigned varint, 0 for null; and a record is `tagged`: further fields may follow it,
@@ -23,9 +23,19 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Final, TypeAlias, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from kafka08.protocol.types import NULL_NAME, Primitive, WireForm
+from kafka08.protocol.types import NULL_NAME, Form, Primitive, Since, WireForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,7 @@ class Array:
 @dataclass(frozen=True, slots=True)
 class Record:
     cls: type
-    form: type
+    form: Form
     fields: tuple[tuple[str, Layout], ...]
     make: Callable[..., Any] | None = None
     show: Callable[[Any], Any] | None = None
@@ -116,26 +126,37 @@ PRIMITIVES: Final[dict[str, Layout]] = {
 }
 
 
-def layout_of(cls: type) -> Record:
-    """The layout of a message class or of a wire form.
+def layout_of(form: Form) -> Record:
+    """The layout of a message class or of a wire form, in a version of its API.
 
-    TypeError if a field is not annotated with a wire type, or if the fields of a wire form do not
-    make its message.
+    TypeError if a field is not annotated with a wire type, if its place is that of no other field,
+    or if the fields of a wire form do not make its message.
     """
+    cls, version = form
     hints = get_type_hints(cls, include_extras=True)
-    form = message_class(cls)
-    names = (
-        [name for name in cls.__annotations__ if get_origin(hints[name]) is not ClassVar]
-        if issubclass(cls, WireForm)
-        else [name for name, required in _parameters(form) if required]
-    )
     make = show = None
     if issubclass(cls, WireForm):
+        names = [name for name in cls.__annotations__ if get_origin(hints[name]) is not ClassVar]
         make, show = getattr(cls, "make", None), getattr(cls, "show", None)
         if make is None:
             _check_names(cls, names)
-    fields = tuple((name, _read(hints[name], f"{cls.__name__}.{name}")) for name in names)
-    return Record(form, cls, fields, make, show)
+    else:
+        names = _names(cls, hints, version)
+    fields = tuple((name, _read(hints[name], f"{cls.__name__}.{name}", version)) for name in names)
+    return Record(message_class(cls), form, fields, make, show)
+
+
+def _names(cls: type, hints: dict[str, Any], version: int) -> list[str]:
+    """The fields of a message class in a version, in the order of the wire."""
+    parameters = _parameters(cls)
+    names = [name for name, required in parameters if required]
+    for name, _ in parameters:
+        since = _mark(hints[name], Since)
+        if since is not None and since.has(version):
+            if since.before not in ("", *names):
+                raise TypeError(f"{cls.__name__}.{name}: no {since.before} in version {version}")
+            names.insert(names.index(since.before) if since.before else len(names), name)
+    return names
 
 
 def strict(layout: Record) -> Record:
@@ -165,9 +186,9 @@ def _flexible(layout: Layout) -> Layout:
 
 
 def form_of(cls: type) -> bytes:
-    """The layout of a message class or wire form, as kernel.pack_fields and unpack_fields take it.
-    TypeError if they do not know one of its fields."""
-    return _form(layout_of(cls)).encode()
+    """The first layout of a message class or wire form, as kernel.pack_fields and unpack_fields
+    take it. TypeError if they do not know one of its fields."""
+    return _form(layout_of(Form(cls))).encode()
 
 
 def _form(layout: Layout) -> str:
@@ -226,18 +247,29 @@ def _check_names(cls: type[WireForm], names: list[str]) -> None:
         )
 
 
-def _read(hint: Any, name: str) -> Layout:
-    for mark in getattr(hint, "__metadata__", ()):
-        if isinstance(mark, Primitive):
-            return PRIMITIVES[mark.kind]
+T = TypeVar("T")
+
+
+def _mark(hint: Any, kind: type[T]) -> T | None:
+    """The mark of that kind at an annotation."""
+    marks = getattr(hint, "__metadata__", ())
+    return next((mark for mark in marks if isinstance(mark, kind)), None)
+
+
+def _read(hint: Any, name: str, version: int) -> Layout:
+    primitive = _mark(hint, Primitive)
+    if primitive is not None:
+        return PRIMITIVES[primitive.kind]
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
     if get_origin(hint) is list:
-        item = _read(get_args(hint)[0], name)
+        item = _read(get_args(hint)[0], name, version)
         assert item.size_min > 0, f"{name}: a count of zero-byte items cannot be checked"
         return Array(item)
     if isinstance(hint, UnionType) and get_args(hint)[1:] == (NoneType,):
-        array = _read(get_args(hint)[0], name)
+        array = _read(get_args(hint)[0], name, version)
         if isinstance(array, Array):
             return Array(array.item, nullable=True)
     if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or issubclass(hint, WireForm)):
-        return layout_of(hint)
+        return layout_of(Form(hint, version))
     raise TypeError(f"{name}: {hint!r} is not a wire type (kafka08.protocol.types)")

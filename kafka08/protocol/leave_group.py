@@ -6,29 +6,30 @@ Error codes: 14, 15, 16, 25. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+    Since,
+    String,
+)
 
 
 @dataclass(slots=True)
 class LeaveGroupResponse(Response):
     error_code: Int16
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1, before="error_code")] = 0
 
 
 @dataclass(slots=True)
 class LeaveGroupRequest(Request):
     group: String
     member_id: String
-
-
-class LeaveGroupResponseV1(WireForm, of=LeaveGroupResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    error_code: Int16
 
 
 API = Api(
@@ -38,6 +39,6 @@ API = Api(
     LeaveGroupResponse,
     (
         ApiVersion(0, LeaveGroupRequest, LeaveGroupResponse, since=Level.V0_9_0),
-        ApiVersion(1, LeaveGroupRequest, LeaveGroupResponseV1, since=Level.V0_11_0),
+        ApiVersion(1, LeaveGroupRequest, LeaveGroupResponse, since=Level.V0_11_0),
     ),
 )

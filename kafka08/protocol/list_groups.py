@@ -7,10 +7,18 @@ kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Request,
+    Response,
+    Since,
+    String,
+)
 
 
 @dataclass(slots=True)
@@ -24,20 +32,12 @@ class ListedGroup:
 class ListGroupsResponse(Response):
     error_code: Int16
     groups: list[ListedGroup]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1, before="error_code")] = 0
 
 
 @dataclass(slots=True)
 class ListGroupsRequest(Request):
     """An empty body."""
-
-
-class ListGroupsResponseV1(WireForm, of=ListGroupsResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    error_code: Int16
-    groups: list[ListedGroup]
 
 
 API = Api(
@@ -47,6 +47,6 @@ API = Api(
     ListGroupsResponse,
     (
         ApiVersion(0, ListGroupsRequest, ListGroupsResponse, since=Level.V0_9_0),
-        ApiVersion(1, ListGroupsRequest, ListGroupsResponseV1, since=Level.V0_11_0),
+        ApiVersion(1, ListGroupsRequest, ListGroupsResponse, since=Level.V0_11_0),
     ),
 )

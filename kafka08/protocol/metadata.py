@@ -8,7 +8,7 @@ without brokers. Error codes: 3, 5, 9, 17, -1. Source: kafka.api.TopicMetadataRe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -20,6 +20,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
     WireForm,
 )
@@ -39,7 +40,7 @@ class BrokerEndpoint:
     broker_id: Int32
     host: String
     port: Int32
-    rack: NullableString = None
+    rack: Annotated[NullableString, Since(1)] = None
 
 
 @dataclass(slots=True)
@@ -50,10 +51,9 @@ class PartitionMetadata:
     leader: Int32
     replicas: list[Int32]
     isr: list[Int32]
-    offline: list[Int32] = field(default_factory=list)
-    """Version 5: the replicas that are not alive."""
-    leader_epoch: Int32 = NO_LEADER_EPOCH
-    """Version 7."""
+    offline: Annotated[list[Int32], Since(5)] = field(default_factory=list)
+    """The replicas that are not alive."""
+    leader_epoch: Annotated[Int32, Since(7, before="replicas")] = NO_LEADER_EPOCH
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class TopicMetadata:
     error_code: Int16
     topic: Name
     partitions: list[PartitionMetadata]
-    is_internal: Boolean = False
+    is_internal: Annotated[Boolean, Since(1, before="partitions")] = False
     """Whether Kafka itself uses the topic (`__consumer_offsets`)."""
 
 
@@ -69,18 +69,18 @@ class TopicMetadata:
 class MetadataResponse(Response):
     brokers: list[BrokerEndpoint]
     topics: list[TopicMetadata]
-    controller_id: Int32 = NO_CONTROLLER
-    cluster_id: NullableString = None
+    controller_id: Annotated[Int32, Since(1, before="topics")] = NO_CONTROLLER
+    cluster_id: Annotated[NullableString, Since(2, before="controller_id")] = None
     """The content of `/cluster/id`."""
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(3, before="brokers")] = 0
 
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
     topics: list[String] | None
     """None: all topics."""
-    allow_auto_topic_creation: Boolean = True
-    """Version 4: whether an unknown topic may be created."""
+    allow_auto_topic_creation: Annotated[Boolean, Since(4)] = True
+    """Whether an unknown topic may be created."""
 
 
 class MetadataRequestV0(WireForm, of=MetadataRequest):
@@ -97,81 +97,6 @@ class MetadataRequestV0(WireForm, of=MetadataRequest):
         return message if message.topics is not None else MetadataRequest([])
 
 
-class BrokerEndpointV1(WireForm, of=BrokerEndpoint):
-    broker_id: Int32
-    host: String
-    port: Int32
-    rack: NullableString
-
-
-class TopicMetadataV1(WireForm, of=TopicMetadata):
-    error_code: Int16
-    topic: String
-    is_internal: Boolean
-    partitions: list[PartitionMetadata]
-
-
-class MetadataResponseV1(WireForm, of=MetadataResponse):
-    """0.10.0: adds racks, the controller, and internal topics; the request may name no topic."""
-
-    brokers: list[BrokerEndpointV1]
-    controller_id: Int32
-    topics: list[TopicMetadataV1]
-
-
-class MetadataResponseV2(WireForm, of=MetadataResponse):
-    """0.10.1: adds the cluster id."""
-
-    brokers: list[BrokerEndpointV1]
-    cluster_id: NullableString
-    controller_id: Int32
-    topics: list[TopicMetadataV1]
-
-
-class MetadataResponseV3(WireForm, of=MetadataResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    brokers: list[BrokerEndpointV1]
-    cluster_id: NullableString
-    controller_id: Int32
-    topics: list[TopicMetadataV1]
-
-
-class MetadataRequestV4(WireForm, of=MetadataRequest):
-    """0.11.0: may forbid the creation of topics."""
-
-    topics: list[String] | None
-    allow_auto_topic_creation: Boolean
-
-
-class PartitionMetadataV7(WireForm, of=PartitionMetadata):
-    error_code: Int16
-    partition: Int32
-    leader: Int32
-    leader_epoch: Int32
-    replicas: list[Int32]
-    isr: list[Int32]
-    offline: list[Int32]
-
-
-class TopicMetadataV7(WireForm, of=TopicMetadata):
-    error_code: Int16
-    topic: String
-    is_internal: Boolean
-    partitions: list[PartitionMetadataV7]
-
-
-class MetadataResponseV7(WireForm, of=MetadataResponse):
-    """1.0: adds the replicas that are offline. 2.1: adds leader epochs."""
-
-    throttle_ms: Int32
-    brokers: list[BrokerEndpointV1]
-    cluster_id: NullableString
-    controller_id: Int32
-    topics: list[TopicMetadataV7]
-
-
 API = Api(
     3,
     "Metadata",
@@ -179,10 +104,10 @@ API = Api(
     MetadataResponse,
     (
         ApiVersion(0, MetadataRequestV0, MetadataResponse),
-        ApiVersion(1, MetadataRequest, MetadataResponseV1, since=Level.V0_10_2),
-        ApiVersion(2, MetadataRequest, MetadataResponseV2, since=Level.V0_10_2),
-        ApiVersion(3, MetadataRequest, MetadataResponseV3, since=Level.V0_11_0),
-        ApiVersion(4, MetadataRequestV4, MetadataResponseV3, since=Level.V0_11_0),
-        ApiVersion(EPOCH_VERSION, MetadataRequestV4, MetadataResponseV7, since=None),
+        ApiVersion(1, MetadataRequest, MetadataResponse, since=Level.V0_10_2),
+        ApiVersion(2, MetadataRequest, MetadataResponse, since=Level.V0_10_2),
+        ApiVersion(3, MetadataRequest, MetadataResponse, since=Level.V0_11_0),
+        ApiVersion(4, MetadataRequest, MetadataResponse, since=Level.V0_11_0),
+        ApiVersion(EPOCH_VERSION, MetadataRequest, MetadataResponse, since=None),
     ),
 )

@@ -7,7 +7,7 @@ Version 0 drops the metadata; version 1 of 0.8.2.2 ignores generation and member
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -19,6 +19,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
     WireForm,
 )
@@ -34,10 +35,10 @@ class OffsetCommitPartition:
     partition: Int32
     offset: Int64
     metadata: NullableString
-    timestamp_ms: Int64 = -1
+    timestamp_ms: Annotated[Int64, Since(1, before="metadata", until=2)] = -1
     """Commit time; -1: the broker's present time."""
-    leader_epoch: Int32 = NO_LEADER_EPOCH
-    """Version 6: that of the last message before the offset; -1: not known."""
+    leader_epoch: Annotated[Int32, Since(6, before="metadata")] = NO_LEADER_EPOCH
+    """That of the last message before the offset; -1: not known."""
 
 
 @dataclass(slots=True)
@@ -61,34 +62,25 @@ class OffsetCommitTopicResponse:
 @dataclass(slots=True)
 class OffsetCommitResponse(Response):
     topics: list[OffsetCommitTopicResponse]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(3, before="topics")] = 0
 
 
 @dataclass(slots=True)
 class OffsetCommitRequest(Request):
-    """Version 0 has only the group and its offsets."""
-
-    group: Name
+    group: String
     topics: list[OffsetCommitTopic]
-    generation: Int32 = NO_GENERATION
+    generation: Annotated[Int32, Since(2, before="topics")] = NO_GENERATION
     """-1: not in a group."""
-    member: Name = NO_MEMBER
-    retention_ms: Int64 = -1
+    member: Annotated[String, Since(2, before="topics")] = NO_MEMBER
+    retention_ms: Annotated[Int64, Since(2, before="topics", until=5)] = -1
     """How long to keep the offsets; -1: offsets.retention.minutes."""
-    instance_id: NullableString = None
+    instance_id: Annotated[NullableString, Since(7, before="topics")] = None
     """The name of a static member."""
 
 
-class OffsetCommitPartitionV1(WireForm, of=OffsetCommitPartition):
-    partition: Int32
-    offset: Int64
-    timestamp_ms: Int64
-    metadata: NullableString
-
-
-class OffsetCommitTopicV1(WireForm, of=OffsetCommitTopic):
-    topic: Name
-    partitions: list[OffsetCommitPartitionV1]
+class OffsetCommitRequestV0(WireForm, of=OffsetCommitRequest):
+    group: Name
+    topics: list[OffsetCommitTopic]
 
 
 class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
@@ -97,64 +89,7 @@ class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
     group: Name
     generation: Int32
     member: Name
-    topics: list[OffsetCommitTopicV1]
-
-
-class OffsetCommitRequestV2(WireForm, of=OffsetCommitRequest):
-    """0.9: has one retention time instead of a commit time for each offset."""
-
-    group: String
-    generation: Int32
-    member: String
-    retention_ms: Int64
     topics: list[OffsetCommitTopic]
-
-
-class OffsetCommitResponseV3(WireForm, of=OffsetCommitResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    topics: list[OffsetCommitTopicResponse]
-
-
-class OffsetCommitRequestV5(WireForm, of=OffsetCommitRequest):
-    """2.1: the broker alone decides how long offsets are kept."""
-
-    group: String
-    generation: Int32
-    member: String
-    topics: list[OffsetCommitTopic]
-
-
-class OffsetCommitPartitionV6(WireForm, of=OffsetCommitPartition):
-    partition: Int32
-    offset: Int64
-    leader_epoch: Int32
-    metadata: NullableString
-
-
-class OffsetCommitTopicV6(WireForm, of=OffsetCommitTopic):
-    topic: Name
-    partitions: list[OffsetCommitPartitionV6]
-
-
-class OffsetCommitRequestV6(WireForm, of=OffsetCommitRequest):
-    """2.1: adds leader epochs."""
-
-    group: String
-    generation: Int32
-    member: String
-    topics: list[OffsetCommitTopicV6]
-
-
-class OffsetCommitRequestV7(WireForm, of=OffsetCommitRequest):
-    """2.3: adds the name of a static member."""
-
-    group: String
-    generation: Int32
-    member: String
-    instance_id: NullableString
-    topics: list[OffsetCommitTopicV6]
 
 
 API = Api(
@@ -163,13 +98,13 @@ API = Api(
     OffsetCommitRequest,
     OffsetCommitResponse,
     (
-        ApiVersion(0, OffsetCommitRequest, OffsetCommitResponse),
+        ApiVersion(0, OffsetCommitRequestV0, OffsetCommitResponse),
         ApiVersion(1, OffsetCommitRequestV1, OffsetCommitResponse),
-        ApiVersion(2, OffsetCommitRequestV2, OffsetCommitResponse, since=Level.V0_9_0),
-        ApiVersion(3, OffsetCommitRequestV2, OffsetCommitResponseV3, since=Level.V0_11_0),
-        ApiVersion(4, OffsetCommitRequestV2, OffsetCommitResponseV3, since=None),
-        ApiVersion(5, OffsetCommitRequestV5, OffsetCommitResponseV3, since=None),
-        ApiVersion(6, OffsetCommitRequestV6, OffsetCommitResponseV3, since=None),
-        ApiVersion(INSTANCE_VERSION, OffsetCommitRequestV7, OffsetCommitResponseV3, since=None),
+        ApiVersion(2, OffsetCommitRequest, OffsetCommitResponse, since=Level.V0_9_0),
+        ApiVersion(3, OffsetCommitRequest, OffsetCommitResponse, since=Level.V0_11_0),
+        ApiVersion(4, OffsetCommitRequest, OffsetCommitResponse, since=None),
+        ApiVersion(5, OffsetCommitRequest, OffsetCommitResponse, since=None),
+        ApiVersion(6, OffsetCommitRequest, OffsetCommitResponse, since=None),
+        ApiVersion(INSTANCE_VERSION, OffsetCommitRequest, OffsetCommitResponse, since=None),
     ),
 )

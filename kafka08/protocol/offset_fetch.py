@@ -7,7 +7,7 @@ Error codes: 3, 14 (loading), 16. Source: kafka.api.OffsetFetchRequest 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -19,6 +19,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
     WireForm,
 )
@@ -40,8 +41,8 @@ class OffsetFetchPartitionResponse:
     offset: Int64
     metadata: NullableString
     error_code: Int16
-    leader_epoch: Int32 = NO_LEADER_EPOCH
-    """Version 5: of the last message before the offset."""
+    leader_epoch: Annotated[Int32, Since(5, before="metadata")] = NO_LEADER_EPOCH
+    """Of the last message before the offset."""
 
 
 @dataclass(slots=True)
@@ -53,9 +54,9 @@ class OffsetFetchTopicResponse:
 @dataclass(slots=True)
 class OffsetFetchResponse(Response):
     topics: list[OffsetFetchTopicResponse]
-    error_code: Int16 = 0
-    """Version 2: an error of the whole group; the response then names no partitions."""
-    throttle_ms: Int32 = 0
+    error_code: Annotated[Int16, Since(2)] = 0
+    """An error of the whole group; the response then names no partitions."""
+    throttle_ms: Annotated[Int32, Since(3, before="topics")] = 0
 
 
 @dataclass(slots=True)
@@ -75,42 +76,6 @@ class OffsetFetchRequestV0(WireForm, of=OffsetFetchRequest):
     topics: list[OffsetFetchTopic]
 
 
-class OffsetFetchResponseV2(WireForm, of=OffsetFetchResponse):
-    """0.10.2: can return all partitions of the group; has one error for the whole group."""
-
-    topics: list[OffsetFetchTopicResponse]
-    error_code: Int16
-
-
-class OffsetFetchResponseV3(WireForm, of=OffsetFetchResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    topics: list[OffsetFetchTopicResponse]
-    error_code: Int16
-
-
-class OffsetFetchPartitionResponseV5(WireForm, of=OffsetFetchPartitionResponse):
-    partition: Int32
-    offset: Int64
-    leader_epoch: Int32
-    metadata: NullableString
-    error_code: Int16
-
-
-class OffsetFetchTopicResponseV5(WireForm, of=OffsetFetchTopicResponse):
-    topic: Name
-    partitions: list[OffsetFetchPartitionResponseV5]
-
-
-class OffsetFetchResponseV5(WireForm, of=OffsetFetchResponse):
-    """2.1: adds leader epochs."""
-
-    throttle_ms: Int32
-    topics: list[OffsetFetchTopicResponseV5]
-    error_code: Int16
-
-
 API = Api(
     9,
     "OffsetFetch",
@@ -120,8 +85,8 @@ API = Api(
         ApiVersion(0, OffsetFetchRequestV0, OffsetFetchResponse),
         # The same layout, but from the offsets topic.
         ApiVersion(1, OffsetFetchRequestV0, OffsetFetchResponse),
-        ApiVersion(2, OffsetFetchRequest, OffsetFetchResponseV2, since=Level.V0_10_2),
-        ApiVersion(3, OffsetFetchRequest, OffsetFetchResponseV3, since=Level.V0_11_0),
-        ApiVersion(EPOCH_VERSION, OffsetFetchRequest, OffsetFetchResponseV5, since=None),
+        ApiVersion(2, OffsetFetchRequest, OffsetFetchResponse, since=Level.V0_10_2),
+        ApiVersion(3, OffsetFetchRequest, OffsetFetchResponse, since=Level.V0_11_0),
+        ApiVersion(EPOCH_VERSION, OffsetFetchRequest, OffsetFetchResponse, since=None),
     ),
 )

@@ -10,11 +10,19 @@ Error codes: 3, 6; 74 and 75 in version 3. Source: kafka.server.epoch.LeaderEpoc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
-from kafka08.protocol.types import Int16, Int32, Int64, Request, Response, String, WireForm
+from kafka08.protocol.types import (
+    Int16,
+    Int32,
+    Int64,
+    Request,
+    Response,
+    Since,
+    String,
+)
 from kafka08.structs import NO_LEADER_EPOCH, ORDINARY_CONSUMER
 
 CONSUMER_VERSION: Final = 3
@@ -26,8 +34,8 @@ class OffsetForLeaderEpochPartition:
     partition: Int32
     leader_epoch: Int32
     """The follower's latest; -1 if its log has none."""
-    current_epoch: Int32 = NO_LEADER_EPOCH
-    """Version 3: the leader's epoch as its client knows it, for the broker to check; -1: none."""
+    current_epoch: Annotated[Int32, Since(2, before="leader_epoch")] = NO_LEADER_EPOCH
+    """The leader's epoch as its client knows it, for the broker to check; -1: none."""
 
 
 @dataclass(slots=True)
@@ -42,8 +50,8 @@ class EpochEndOffset:
     partition: Int32
     end_offset: Int64
     """The first offset of the next epoch; of the latest epoch the LEO; -1 if unknown."""
-    leader_epoch: Int32 = NO_LEADER_EPOCH
-    """Version 3: the epoch that ends there."""
+    leader_epoch: Annotated[Int32, Since(1, before="end_offset")] = NO_LEADER_EPOCH
+    """The epoch that ends there."""
 
 
 @dataclass(slots=True)
@@ -55,51 +63,13 @@ class OffsetForLeaderEpochTopicResponse:
 @dataclass(slots=True)
 class OffsetForLeaderEpochResponse(Response):
     topics: list[OffsetForLeaderEpochTopicResponse]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(2, before="topics")] = 0
 
 
 @dataclass(slots=True)
 class OffsetForLeaderEpochRequest(Request):
     topics: list[OffsetForLeaderEpochTopic]
-    replica_id: Int32 = ORDINARY_CONSUMER
-    """Version 3."""
-
-
-class OffsetForLeaderEpochPartitionV3(WireForm, of=OffsetForLeaderEpochPartition):
-    partition: Int32
-    current_epoch: Int32
-    leader_epoch: Int32
-
-
-class OffsetForLeaderEpochTopicV3(WireForm, of=OffsetForLeaderEpochTopic):
-    topic: String
-    partitions: list[OffsetForLeaderEpochPartitionV3]
-
-
-class OffsetForLeaderEpochRequestV3(WireForm, of=OffsetForLeaderEpochRequest):
-    """2.1: adds the leader's own epoch. 2.3: for consumers, too."""
-
-    replica_id: Int32
-    topics: list[OffsetForLeaderEpochTopicV3]
-
-
-class EpochEndOffsetV3(WireForm, of=EpochEndOffset):
-    error_code: Int16
-    partition: Int32
-    leader_epoch: Int32
-    end_offset: Int64
-
-
-class OffsetForLeaderEpochTopicResponseV3(WireForm, of=OffsetForLeaderEpochTopicResponse):
-    topic: String
-    partitions: list[EpochEndOffsetV3]
-
-
-class OffsetForLeaderEpochResponseV3(WireForm, of=OffsetForLeaderEpochResponse):
-    """2.0: adds the epoch that ends. 2.1: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    topics: list[OffsetForLeaderEpochTopicResponseV3]
+    replica_id: Annotated[Int32, Since(3, before="topics")] = ORDINARY_CONSUMER
 
 
 API = Api(
@@ -113,8 +83,8 @@ API = Api(
         ),
         ApiVersion(
             CONSUMER_VERSION,
-            OffsetForLeaderEpochRequestV3,
-            OffsetForLeaderEpochResponseV3,
+            OffsetForLeaderEpochRequest,
+            OffsetForLeaderEpochResponse,
             since=None,
         ),
     ),

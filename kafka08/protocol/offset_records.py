@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kafka08.errors import ProtocolError
 from kafka08.protocol.codec import decode_body, encode_body
-from kafka08.protocol.types import Buffer, Int32, Int64, NullableString, String
+from kafka08.protocol.types import Buffer, Form, Int32, Int64, NullableString, String
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 VERSION: Final = Struct(">h")
@@ -95,7 +95,7 @@ def encode_key(key: RecordKey, version: int = WRITTEN_VERSION) -> bytes:
     if isinstance(key, GroupKey):
         return VERSION.pack(GROUP_KEY_VERSION) + encode_body(_GroupKeyBody(*key))
     assert version in OFFSET_KEY_VERSIONS, version
-    return VERSION.pack(version) + encode_body(key, _OffsetKeyBody)
+    return VERSION.pack(version) + encode_body(key, Form(_OffsetKeyBody))
 
 
 def encode_value(committed: OffsetAndMetadata, *, expire_ms: int = NO_EXPIRY) -> bytes:

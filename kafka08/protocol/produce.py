@@ -9,7 +9,7 @@ kafka.api.ProducerRequest 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -22,8 +22,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
-    String,
-    WireForm,
+    Since,
 )
 
 MAGIC_1_VERSION: Final = 2
@@ -51,7 +50,7 @@ class ProduceTopic:
 
 @dataclass(slots=True)
 class RecordError:
-    """Version 8: a record for which its batch was refused."""
+    """A record for which its batch was refused."""
 
     index: Int32
     message: NullableString
@@ -63,13 +62,13 @@ class ProducePartitionResponse:
     error_code: Int16
     base_offset: Int64
     """Offset assigned to the first message of the set; -1 on error and for an empty set."""
-    log_append_time_ms: Int64 = -1
+    log_append_time_ms: Annotated[Int64, Since(2)] = -1
     """The timestamp of all messages of the set if the broker sets it (LogAppendTime); else, and on
     error, -1."""
-    log_start_offset: Int64 = -1
-    """Version 5: the first offset of the log; -1 on error."""
-    record_errors: list[RecordError] = field(default_factory=list)
-    error_message: NullableString = None
+    log_start_offset: Annotated[Int64, Since(5)] = -1
+    """The first offset of the log; -1 on error."""
+    record_errors: Annotated[list[RecordError], Since(8)] = field(default_factory=list)
+    error_message: Annotated[NullableString, Since(8)] = None
 
 
 @dataclass(slots=True)
@@ -81,7 +80,7 @@ class ProduceTopicResponse:
 @dataclass(slots=True)
 class ProduceResponse(Response):
     topics: list[ProduceTopicResponse]
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1)] = 0
     """How long a quota delayed the response."""
 
 
@@ -94,90 +93,8 @@ class ProduceRequest(Request):
     timeout_ms: Int32
     """How long to wait for `required_acks` other than 0 and 1; then error 7, although appended."""
     topics: list[ProduceTopic]
-    transactional_id: NullableString = None
-    """Version 3: the transaction that the batches belong to, if they are transactional."""
-
-
-class ProduceTopicV3(WireForm, of=ProduceTopic):
-    topic: String
-    partitions: list[ProducePartition]
-
-
-class ProduceRequestV3(WireForm, of=ProduceRequest):
-    """0.11.0: adds the transactional id; each set is one batch of magic 2."""
-
-    transactional_id: NullableString
-    required_acks: Int16
-    timeout_ms: Int32
-    topics: list[ProduceTopicV3]
-
-
-class ProduceResponseV1(WireForm, of=ProduceResponse):
-    """0.9: adds the throttle time at the end."""
-
-    topics: list[ProduceTopicResponse]
-    throttle_ms: Int32
-
-
-class ProducePartitionResponseV2(WireForm, of=ProducePartitionResponse):
-    partition: Int32
-    error_code: Int16
-    base_offset: Int64
-    log_append_time_ms: Int64
-
-
-class ProduceTopicResponseV2(WireForm, of=ProduceTopicResponse):
-    topic: String
-    partitions: list[ProducePartitionResponseV2]
-
-
-class ProduceResponseV2(WireForm, of=ProduceResponse):
-    """0.10.0: adds the LogAppendTime; sets may have magic 1."""
-
-    topics: list[ProduceTopicResponseV2]
-    throttle_ms: Int32
-
-
-class ProducePartitionResponseV5(WireForm, of=ProducePartitionResponse):
-    partition: Int32
-    error_code: Int16
-    base_offset: Int64
-    log_append_time_ms: Int64
-    log_start_offset: Int64
-
-
-class ProduceTopicResponseV5(WireForm, of=ProduceTopicResponse):
-    topic: String
-    partitions: list[ProducePartitionResponseV5]
-
-
-class ProduceResponseV5(WireForm, of=ProduceResponse):
-    """1.0: adds the log start offset."""
-
-    topics: list[ProduceTopicResponseV5]
-    throttle_ms: Int32
-
-
-class ProducePartitionResponseV8(WireForm, of=ProducePartitionResponse):
-    partition: Int32
-    error_code: Int16
-    base_offset: Int64
-    log_append_time_ms: Int64
-    log_start_offset: Int64
-    record_errors: list[RecordError]
-    error_message: NullableString
-
-
-class ProduceTopicResponseV8(WireForm, of=ProduceTopicResponse):
-    topic: String
-    partitions: list[ProducePartitionResponseV8]
-
-
-class ProduceResponseV8(WireForm, of=ProduceResponse):
-    """2.4: adds which records were refused, and why."""
-
-    topics: list[ProduceTopicResponseV8]
-    throttle_ms: Int32
+    transactional_id: Annotated[NullableString, Since(3, before="required_acks")] = None
+    """The transaction that the batches belong to, if they are transactional."""
 
 
 API = Api(
@@ -187,13 +104,13 @@ API = Api(
     ProduceResponse,
     (
         ApiVersion(0, ProduceRequest, ProduceResponse),
-        ApiVersion(1, ProduceRequest, ProduceResponseV1, since=Level.V0_9_0),
-        ApiVersion(2, ProduceRequest, ProduceResponseV2, since=Level.V0_10_2),
-        ApiVersion(MAGIC_2_VERSION, ProduceRequestV3, ProduceResponseV2, since=Level.V0_11_0),
-        ApiVersion(4, ProduceRequestV3, ProduceResponseV2, since=None),
-        ApiVersion(5, ProduceRequestV3, ProduceResponseV5, since=None),
-        ApiVersion(6, ProduceRequestV3, ProduceResponseV5, since=None),
-        ApiVersion(ZSTD_VERSION, ProduceRequestV3, ProduceResponseV5, since=None),
-        ApiVersion(TEXT_VERSION, ProduceRequestV3, ProduceResponseV8, since=None),
+        ApiVersion(1, ProduceRequest, ProduceResponse, since=Level.V0_9_0),
+        ApiVersion(2, ProduceRequest, ProduceResponse, since=Level.V0_10_2),
+        ApiVersion(MAGIC_2_VERSION, ProduceRequest, ProduceResponse, since=Level.V0_11_0),
+        ApiVersion(4, ProduceRequest, ProduceResponse, since=None),
+        ApiVersion(5, ProduceRequest, ProduceResponse, since=None),
+        ApiVersion(6, ProduceRequest, ProduceResponse, since=None),
+        ApiVersion(ZSTD_VERSION, ProduceRequest, ProduceResponse, since=None),
+        ApiVersion(TEXT_VERSION, ProduceRequest, ProduceResponse, since=None),
     ),
 )

@@ -5,6 +5,7 @@ wants another login. Error codes: 34, 58. Source: org.apache.kafka.common.reques
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
@@ -14,7 +15,7 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
-    WireForm,
+    Since,
 )
 
 
@@ -23,20 +24,13 @@ class SaslAuthenticateResponse(Response):
     error_code: Int16
     error_message: NullableString
     token: NotNullBytes
-    session_lifetime_ms: Int64 = 0
+    session_lifetime_ms: Annotated[Int64, Since(1)] = 0
     """0: the login has no end."""
 
 
 @dataclass(slots=True)
 class SaslAuthenticateRequest(Request):
     token: NotNullBytes
-
-
-class SaslAuthenticateResponseV1(WireForm, of=SaslAuthenticateResponse):
-    error_code: Int16
-    error_message: NullableString
-    token: NotNullBytes
-    session_lifetime_ms: Int64
 
 
 API = Api(
@@ -46,6 +40,6 @@ API = Api(
     SaslAuthenticateResponse,
     (
         ApiVersion(0, SaslAuthenticateRequest, SaslAuthenticateResponse, since=None),
-        ApiVersion(1, SaslAuthenticateRequest, SaslAuthenticateResponseV1, since=None),
+        ApiVersion(1, SaslAuthenticateRequest, SaslAuthenticateResponse, since=None),
     ),
 )

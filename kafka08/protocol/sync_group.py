@@ -8,7 +8,7 @@ kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -19,8 +19,8 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
-    WireForm,
 )
 
 INSTANCE_VERSION: Final = 3
@@ -37,7 +37,7 @@ class SyncGroupAssignment:
 class SyncGroupResponse(Response):
     error_code: Int16
     assignment: NotNullBytes
-    throttle_ms: Int32 = 0
+    throttle_ms: Annotated[Int32, Since(1, before="error_code")] = 0
 
 
 @dataclass(slots=True)
@@ -46,26 +46,8 @@ class SyncGroupRequest(Request):
     generation: Int32
     member_id: String
     assignments: list[SyncGroupAssignment]
-    instance_id: NullableString = None
+    instance_id: Annotated[NullableString, Since(3, before="assignments")] = None
     """The name of a static member."""
-
-
-class SyncGroupResponseV1(WireForm, of=SyncGroupResponse):
-    """0.11.0: adds the throttle time at the start."""
-
-    throttle_ms: Int32
-    error_code: Int16
-    assignment: NotNullBytes
-
-
-class SyncGroupRequestV3(WireForm, of=SyncGroupRequest):
-    """2.3: adds the name of a static member."""
-
-    group: String
-    generation: Int32
-    member_id: String
-    instance_id: NullableString
-    assignments: list[SyncGroupAssignment]
 
 
 API = Api(
@@ -75,8 +57,8 @@ API = Api(
     SyncGroupResponse,
     (
         ApiVersion(0, SyncGroupRequest, SyncGroupResponse, since=Level.V0_9_0),
-        ApiVersion(1, SyncGroupRequest, SyncGroupResponseV1, since=Level.V0_11_0),
-        ApiVersion(2, SyncGroupRequest, SyncGroupResponseV1, since=None),
-        ApiVersion(INSTANCE_VERSION, SyncGroupRequestV3, SyncGroupResponseV1, since=None),
+        ApiVersion(1, SyncGroupRequest, SyncGroupResponse, since=Level.V0_11_0),
+        ApiVersion(2, SyncGroupRequest, SyncGroupResponse, since=None),
+        ApiVersion(INSTANCE_VERSION, SyncGroupRequest, SyncGroupResponse, since=None),
     ),
 )

@@ -7,7 +7,7 @@ They count once the transaction is committed. Error codes, one for each partitio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from kafka08.levels import Level
 from kafka08.protocol.add_partitions_to_txn import TxnTopicResult
@@ -19,8 +19,8 @@ from kafka08.protocol.types import (
     NullableString,
     Request,
     Response,
+    Since,
     String,
-    WireForm,
 )
 from kafka08.structs import NO_LEADER_EPOCH
 
@@ -32,8 +32,8 @@ class TxnOffset:
     partition: Int32
     offset: Int64
     metadata: NullableString
-    leader_epoch: Int32 = NO_LEADER_EPOCH
-    """Version 2: that of the last message before the offset; -1: not known."""
+    leader_epoch: Annotated[Int32, Since(2, before="metadata")] = NO_LEADER_EPOCH
+    """That of the last message before the offset; -1: not known."""
 
 
 @dataclass(slots=True)
@@ -57,28 +57,6 @@ class TxnOffsetCommitRequest(Request):
     topics: list[TxnOffsetTopic]
 
 
-class TxnOffsetV2(WireForm, of=TxnOffset):
-    partition: Int32
-    offset: Int64
-    leader_epoch: Int32
-    metadata: NullableString
-
-
-class TxnOffsetTopicV2(WireForm, of=TxnOffsetTopic):
-    topic: String
-    partitions: list[TxnOffsetV2]
-
-
-class TxnOffsetCommitRequestV2(WireForm, of=TxnOffsetCommitRequest):
-    """2.1: adds the leader epoch."""
-
-    transactional_id: String
-    group: String
-    producer_id: Int64
-    producer_epoch: Int16
-    topics: list[TxnOffsetTopicV2]
-
-
 API = Api(
     28,
     "TxnOffsetCommit",
@@ -87,6 +65,6 @@ API = Api(
     (
         ApiVersion(0, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=Level.V0_11_0),
         ApiVersion(1, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=None),
-        ApiVersion(EPOCH_VERSION, TxnOffsetCommitRequestV2, TxnOffsetCommitResponse, since=None),
+        ApiVersion(EPOCH_VERSION, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=None),
     ),
 )

@@ -17,8 +17,12 @@ A message is a dataclass whose annotations, in order, are its layout:
     list[X]                  i32 count + items, never null; X is a primitive or another such class
     list[X] | None           the same; null (any negative count, written as -1) is None
 
-A field with a default is not part of that layout: a later version added it. The layouts of later
-versions are wire forms of the same class (`WireForm`).
+A field that not every version has says so with `Since`:
+
+    throttle_ms: Annotated[Int32, Since(1, before="topics")] = 0
+
+It has a default, for the versions without it. Another field with a default is in no layout. Where
+that does not say what a version has, its layout is a wire form of the same class (`WireForm`).
 
 Bytes that are not UTF-8 are decoded to U+FFFD, as in the JVM, so that every decoded string can be
 printed, stored in ZooKeeper and sent back. The JVM accepts null in every string. Here names from
@@ -29,7 +33,7 @@ NullPointerException. Source: kafka.api.ApiUtils 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -39,6 +43,30 @@ class Primitive:
     """Marks an annotation as a wire type; `kind` is its name in kafka08.protocol.layout."""
 
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Marks a field that not every version of its API has.
+
+    version  the first one with it
+    before   the field that follows it on the wire; "": it is the last one
+    until    the first later version without it
+    """
+
+    version: int
+    before: str = ""
+    until: int | None = None
+
+    def has(self, version: int) -> bool:
+        return self.version <= version and (self.until is None or version < self.until)
+
+
+class Form(NamedTuple):
+    """The layout of a message class, or of a wire form, in one version of its API."""
+
+    cls: type
+    version: int = 0
 
 
 Int8 = Annotated[int, Primitive("int8")]
@@ -101,11 +129,11 @@ class Response:
 
 
 class WireForm:
-    """The layout of a message in one version, if it differs from that of the message class.
+    """The layout of a message in one version, where the message class cannot say it.
 
-        class FetchResponseV1(WireForm, of=FetchResponse):
-            throttle_ms: Int32
-            topics: list[FetchTopicResponse]
+        class OffsetFetchRequestV0(WireForm, of=OffsetFetchRequest):
+            group: Name
+            topics: list[OffsetFetchTopic]      # never null, unlike those of later versions
 
     A wire form is never instantiated: bytes are decoded directly into the class `of`, and encoded
     directly from it, field by field in the order of the annotations. Fields of `of` without an

@@ -20,7 +20,7 @@ from kafka08.protocol.layout import (
     String,
     layout_of,
 )
-from kafka08.protocol.types import Request
+from kafka08.protocol.types import Form, Request
 from tests.strategies import BITS
 
 Path = tuple[str, ...]
@@ -46,7 +46,7 @@ LIKELY: Final[dict[str, tuple[int, ...]]] = {
 """A field → the values that get a request furthest."""
 
 
-def drawn_request(form: type, version: int, rng: random.Random) -> Request:
+def drawn_request(form: Form, version: int, rng: random.Random) -> Request:
     """Arrays are empty or short, and now and then long. Message sets are sound or damaged."""
 
     def count(path: Path) -> int:
@@ -70,7 +70,7 @@ def drawn_set(rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def large_requests(form: type, version: int, rng: random.Random) -> Iterator[Request]:
+def large_requests(form: Form, version: int, rng: random.Random) -> Iterator[Request]:
     """One for each array of the layout `form`. The items of arrays within it count too."""
     layout = layout_of(form)
     for path in _arrays(layout, ()):

@@ -72,7 +72,7 @@ def drawn_frames(level: Level, rng: random.Random) -> Iterator[bytes]:
     rows = SERVED[level].rows
     while True:
         version = rng.choice(list(rows))
-        request = drawn_request(rows[version].request, version[1], rng)
+        request = drawn_request(rows[version].request_form, version[1], rng)
         frame = bytearray(encode_request(request, 1, rng.choice(NAMES)))
         if rng.random() < 0.4:
             for _ in range(rng.randrange(1, 5)):

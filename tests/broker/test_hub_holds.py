@@ -525,7 +525,7 @@ def test_the_largest_requests_of_any_kind(
         if key in {4, 5, 6}:  # of the controller: as many partitions as a cluster has
             continue
         row = rows[key, version]
-        for request in large_requests(row.request, version, rng):
+        for request in large_requests(row.request_form, version, rng):
             frame, holds = encode_request(request, 1, "c"), [HOLD_S]
             while min(holds) >= HOLD_S and len(holds) <= TRIES:
                 client = Client(world)

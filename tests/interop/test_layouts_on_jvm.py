@@ -41,8 +41,8 @@ def test_the_library_reads_and_writes_our_bytes(
 ) -> None:
     """The Java library decodes our bytes of any request and response and encodes them to the same
     bytes."""
-    request = data.draw(messages(row.request, null_names=False))
-    body = encode_body(request, row.request)
+    request = data.draw(messages(row.request_form, null_names=False))
+    body = encode_body(request, row.request_form)
     assert body == oracle.rewritten("request", api.key, row.version, body)
-    body = encode_body(data.draw(messages(row.response, null_names=False)), row.response)
+    body = encode_body(data.draw(messages(row.response_form, null_names=False)), row.response_form)
     assert body == oracle.rewritten("response", api.key, row.version, body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -19,6 +19,7 @@ from kafka08.protocol.codec import (
     encode_response,
 )
 from kafka08.protocol.frame import SIZE
+from kafka08.protocol.layout import layout_of
 from kafka08.protocol.served import (
     SERVED,
     Served,
@@ -27,7 +28,7 @@ from kafka08.protocol.served import (
     api_versions,
     listed_ranges,
 )
-from kafka08.protocol.types import Int16, Request, Response
+from kafka08.protocol.types import Form, Int16, Int32, Request, Response, Since
 
 
 def recorded(file: str) -> dict[str, dict[str, Any]]:
@@ -86,11 +87,18 @@ class ToyResponse(Response):
 @dataclass(slots=True)
 class ToyRequest(Request):
     number: Int16
+    flavor: Annotated[Int16, Since(1, before="number")] = -1
+    size: Annotated[Int32, Since(0, until=1)] = 1
+
+
+@dataclass(slots=True)
+class MisplacedRequest(Request):
+    flavor: Annotated[Int16, Since(1, before="numbre")] = -1
 
 
 def test_one_row_adds_a_version() -> None:
-    """A row is all that a version needs: it is read, answered and listed at its level, and at no
-    older one."""
+    """A row is all that a version needs, and a mark for a field that it has and others have not: it
+    is read, answered and listed at its level, and at no older one."""
     since_0_9 = ApiVersion(0, ToyRequest, ToyResponse, since=Level.V0_9_0)
     added = ApiVersion(1, ToyRequest, ToyResponse, since=Level.V0_11_0)
     toy = Api(99, "Toy", ToyRequest, ToyResponse, (since_0_9, added))
@@ -104,11 +112,23 @@ def test_one_row_adds_a_version() -> None:
         Level.V0_10_2: [(0, 0)],
         Level.V0_11_0: [(0, 1)],
     }
-    frame = encode_request(ToyRequest(7, version=1), 5, "c")
-    header, request = decode_request(frame[SIZE.size :], Served(Level.V0_11_0, [toy]))
-    assert (request.number, request.version) == (7, 1)
+    for sent, body in (
+        (ToyRequest(7, size=3), "0007 00000003"),
+        (ToyRequest(7, flavor=2, version=1), "0002 0007"),
+    ):
+        frame = encode_request(sent, 5, "c")
+        assert frame.endswith(bytes.fromhex("0001" + b"c".hex() + body))
+        header, request = decode_request(frame[SIZE.size :], Served(Level.V0_11_0, [toy]))
+        assert request == sent
     response = encode_response(ToyResponse(NO_ERROR), header.correlation_id, request.version)
     assert decode_response(ToyRequest, response[SIZE.size :], 1) == (5, ToyResponse(NO_ERROR))
+
+
+def test_a_field_before_one_that_does_not_exist_is_refused() -> None:
+    """Such a mark is an error at the first use of the layout, with the names of both fields."""
+    assert layout_of(Form(MisplacedRequest, 0)).fields == ()
+    with pytest.raises(TypeError, match=r"MisplacedRequest\.flavor: .* numbre in version 1"):
+        layout_of(Form(MisplacedRequest, 1))
 
 
 def test_several_versions_were_captured() -> None:
