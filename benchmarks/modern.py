@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from benchmarks import scratch
 from benchmarks.modern_client import FILL, PARTITIONS, SENDERS
 from benchmarks.report import Goal, report
+from benchmarks.subjects import server_flags
 from kafka08.admin import BrokerAdmin
 from kafka08.client import parse_bootstrap
 from tests.interop.jvm import POM_3_9
@@ -87,10 +88,10 @@ def main() -> int:
 @contextmanager
 def broker_of(release: str, directory: Path) -> Iterator[Secured]:
     if release == "4.4.0":
-        with KraftBroker(directory) as running:
+        with KraftBroker(directory, server_flags()) as running:
             yield running.secured
         return
-    with secured_broker(directory, POM_3_9) as secured:
+    with secured_broker(directory, POM_3_9, server_flags()) as secured:
         yield secured
 
 

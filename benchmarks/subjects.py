@@ -44,6 +44,19 @@ class Subject(Protocol):
     def kill(self) -> None: ...
 
 
+def server_flags(heap: str = "1G") -> tuple[str, ...]:
+    """Those of a server under load, in place of the tests': both compilers, G1, and the heap of
+    Kafka's own start script."""
+    return (
+        f"-Xmx{heap}",
+        f"-Xms{heap}",
+        "-XX:TieredStopAtLevel=4",
+        "-XX:-UseSerialGC",
+        "-XX:+UseG1GC",
+        "-XX:MaxGCPauseMillis=20",
+    )
+
+
 class JvmSubject(JvmBroker):
     """A JVM broker, with the heap of 0.8.2.2's own start script unless told otherwise."""
 
@@ -57,15 +70,8 @@ class JvmSubject(JvmBroker):
         heap: str = "1G",
         pom: Path = POM,
     ) -> None:
-        flags = (
-            f"-Xmx{heap}",
-            f"-Xms{heap}",
-            "-XX:TieredStopAtLevel=4",
-            "-XX:-UseSerialGC",
-            "-XX:+UseG1GC",
-            "-XX:MaxGCPauseMillis=20",
-        )
         keys = {**SETTINGS, **(properties or {})}
+        flags = server_flags(heap)
         super().__init__(directory, broker_id, zookeeper, keys, flags=flags, pom=pom)
         self.name = "jvm"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -37,7 +37,7 @@ class KraftBroker(JvmProcess):
     proxy_port    what clients of PROXIED are told; the proxy connects to `address["PROXIED"]`
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, flags: Sequence[str] = ()) -> None:
         stores = make_stores(directory)
         *ports, self.proxy_port = free_ports(len(LISTENERS) + 1)
         self.address = {
@@ -79,6 +79,7 @@ class KraftBroker(JvmProcess):
         super().__init__(
             *("broker of 4.4", directory / "server.out", "kafka.Kafka", str(config)),
             ready=self._is_ready,
+            flags=flags,
             pom=POM_4_4,
         )
 

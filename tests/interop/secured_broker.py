@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -98,13 +98,15 @@ def listener_keys(
 class SecuredBroker(Secured):
     """One with ZooKeeper, of a release before 4.0."""
 
-    def __init__(self, directory: Path, zookeeper: str, pom: Path) -> None:
+    def __init__(
+        self, directory: Path, zookeeper: str, pom: Path, flags: Sequence[str] = ()
+    ) -> None:
         stores = make_stores(directory)
         ports = free_ports(len(LISTENERS))
         address = {name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
         super().__init__(address, stores)
         has_jaas = pom != POM_0_10_2
-        flags = ["-Dzookeeper.sasl.client=false"]
+        flags = [*flags, "-Dzookeeper.sasl.client=false"]
         if not has_jaas:
             jaas = directory / "jaas.conf"
             modules = dict.fromkeys(OF_SERVER.values())
@@ -115,7 +117,9 @@ class SecuredBroker(Secured):
 
 
 @contextmanager
-def secured_broker(directory: Path, pom: Path) -> Iterator[SecuredBroker]:
+def secured_broker(
+    directory: Path, pom: Path, flags: Sequence[str] = ()
+) -> Iterator[SecuredBroker]:
     """Started, with the user in its ZooKeeper."""
     with new_zookeeper(directory) as zookeeper:
         where = zookeeper.connect_string
@@ -124,7 +128,7 @@ def secured_broker(directory: Path, pom: Path) -> Iterator[SecuredBroker]:
         tool = "kafka.admin.ConfigCommand"
         done = run_tool(tool, "--zookeeper", where, *options, scram, pom=pom)
         assert done.rc == 0, done
-        secured = SecuredBroker(directory, where, pom)
+        secured = SecuredBroker(directory, where, pom, flags)
         with secured.broker:
             until(lambda: knows_brokers(secured.broker), "the broker to know itself")
             yield secured
