@@ -275,38 +275,72 @@ cdef bint write_walked(
 
 
 cdef bint add_index_entry(SegmentTail tail) except -1:
-    # Add the entry of the last set to the index; False if this is left to the owner.
-    cdef IndexTail index
-    cdef Py_buffer view
-    cdef int64_t at, relative = tail.tail_offset - tail.base_offset
+    # Add the entries of the last set to the indexes; False if this is left to the owner.
+    cdef IndexTail index, times
+    cdef uint8_t entry[INDEX_ENTRY_BYTES]
+    cdef int64_t relative = tail.tail_offset - tail.base_offset
     if tail.index_tail is None:
         return False
     index = <IndexTail?>tail.index_tail
-    at = index.entries * INDEX_ENTRY_BYTES
     if (
-        index.view is None
-        or not 0 <= index.entries < index.capacity
-        or at + INDEX_ENTRY_BYTES > index.allocated
-        or tail.tail_offset <= index.last_offset
+        tail.tail_offset <= index.last_offset
         or tail.tail_position <= index.last_position
         or not 0 < relative <= INT32_MAX
         or tail.tail_position > INT32_MAX
+        or not has_entry_room(index, INDEX_ENTRY_BYTES)
     ):
         return False
-    PyObject_GetBuffer(index.view, &view, PyBUF_WRITABLE)
-    try:
-        if at + INDEX_ENTRY_BYTES > view.len:
+    if tail.time_tail is not None:
+        times = <IndexTail?>tail.time_tail
+        if not add_time(tail, times):
             return False
-        store32(<uint8_t*>view.buf + at, <uint32_t>relative)
-        store32(<uint8_t*>view.buf + at + 4, <uint32_t>tail.tail_position)
-    finally:
-        PyBuffer_Release(&view)
-    index.entries += 1
+        tail.is_full = times.entries >= times.capacity - 1
+    store32(entry, <uint32_t>relative)
+    store32(entry + 4, <uint32_t>tail.tail_position)
+    put_entry(index, entry, INDEX_ENTRY_BYTES)
     index.last_offset = tail.tail_offset
     index.last_position = tail.tail_position
-    if index.entries >= index.capacity:
-        tail.is_full = True
+    tail.is_full = tail.is_full or index.entries >= index.capacity
     return True
+
+
+cdef bint add_time(SegmentTail tail, IndexTail times) except -1:
+    # Add the largest timestamp to the time index, unless its last entry has that or a later one;
+    # False without room for it.
+    cdef uint8_t entry[TIME_ENTRY_BYTES]
+    cdef int64_t offset = tail.max_timestamp_offset
+    if (
+        tail.max_timestamp_ms <= times.last_ms
+        or not 0 <= offset - tail.base_offset <= INT32_MAX
+        or offset < times.last_offset
+    ):
+        return True
+    if not has_entry_room(times, TIME_ENTRY_BYTES):
+        return False
+    store64(entry, tail.max_timestamp_ms)
+    store32(entry + 8, <uint32_t>(offset - tail.base_offset))
+    put_entry(times, entry, TIME_ENTRY_BYTES)
+    times.last_ms = tail.max_timestamp_ms
+    times.last_offset = offset
+    return True
+
+
+cdef bint has_entry_room(IndexTail index, int64_t entry_bytes):
+    cdef int64_t end = (index.entries + 1) * entry_bytes
+    return (
+        index.view is not None
+        and 0 <= index.entries < index.capacity
+        and end <= min(index.allocated, <int64_t>len(index.view))
+    )
+
+
+cdef int put_entry(IndexTail index, const uint8_t* entry, int64_t entry_bytes) except -1:
+    cdef Py_buffer view
+    PyObject_GetBuffer(index.view, &view, PyBUF_WRITABLE)
+    memcpy(<uint8_t*>view.buf + index.entries * entry_bytes, entry, entry_bytes)
+    PyBuffer_Release(&view)
+    index.entries += 1
+    return 0
 
 
 cdef bint write_all(int descriptor, const uint8_t* data, int64_t size, int64_t position) noexcept:

@@ -27,6 +27,14 @@ cdef enum:
     CONTROL_BIT = 0x20
 
 
+cdef inline bint is_one_batch(const uint8_t* data, int64_t size) noexcept nogil:
+    return (
+        size >= RECORDS_HEAD_BYTES
+        and has_records(data)
+        and <int32_t>load32(data + 8) == size - ENTRY_HEADER_BYTES
+    )
+
+
 cdef inline bint has_records(const uint8_t* entry) noexcept nogil:
     return entry[MAGIC_POSITION] == RECORDS_MAGIC
 

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef class IndexTail:
     cdef public int64_t base_offset, entries, capacity, allocated, last_offset, last_position
+    cdef public int64_t last_ms
     cdef public object view
 
 
@@ -16,4 +17,4 @@ cdef class SegmentTail:
     cdef public bint takes_plain_sets, is_full, index_is_due
     cdef public int descriptor
     cdef public int32_t min_in_sync, noted_epoch
-    cdef public object rules, read, write, index_tail, records
+    cdef public object rules, read, write, index_tail, time_tail, records

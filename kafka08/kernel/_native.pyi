@@ -381,6 +381,7 @@ class IndexTail:
     allocated: int
     last_offset: int
     last_position: int
+    last_ms: int
     view: memoryview | None
 
 class SegmentTail:
@@ -407,6 +408,7 @@ class SegmentTail:
     descriptor: int
     min_in_sync: int
     index_tail: IndexTail | None
+    time_tail: IndexTail | None
     noted_epoch: int
     records: BatchesOfProducers | None
 

@@ -97,7 +97,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 42
+INTERFACE = 44
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -139,6 +139,7 @@ cdef enum:
     LOG_START_FETCH = 5
     READ_COMMITTED = 1
     INDEX_ENTRY_BYTES = 8
+    TIME_ENTRY_BYTES = 12
     SEARCH_BYTES = 16 << 10
     # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.

@@ -38,6 +38,7 @@ from kafka08.kernel.types import (
 
 INT_MAX: Final = (1 << 31) - 1
 INDEX_ENTRY: Final = Struct(">II")
+TIME_ENTRY: Final = Struct(">qI")
 LARGE_BYTES = 256 << 10
 """Larger sets are left to the caller, which lets other greenlets run meanwhile."""
 
@@ -52,6 +53,9 @@ class IndexTail:
     allocated     bytes from its start that may be written without a look at the disk's space
     last_offset, last_position       of the last entry; (base_offset, 0) if there is none
     view          the mapped file, writable; None: none is added
+
+    Entries of a time index have a timestamp, i64, and a relative offset, u32; `last_ms` is the last
+    timestamp, -1 if there is none.
     """
 
     base_offset: int
@@ -60,6 +64,7 @@ class IndexTail:
     allocated: int
     last_offset: int
     last_position: int
+    last_ms: int
     view: memoryview | None
 
     __slots__ = tuple(__annotations__)
@@ -77,6 +82,8 @@ class SegmentTail:
     index_is_due             the last set needs an index entry: the owner adds one at once
     index_tail               gets these entries as long as it has allocated room; None: the owner
                              adds each one
+    time_tail                gets the largest timestamp with each of these entries; None: no time
+                             index
     records                  knows the producers of record batches
 
     The limits of `append_plain`:
@@ -120,6 +127,7 @@ class SegmentTail:
     descriptor: int
     min_in_sync: int
     index_tail: IndexTail | None
+    time_tail: IndexTail | None
     noted_epoch: int
     records: BatchesOfProducers | None
 
@@ -369,27 +377,58 @@ def _write_walked(tail: SegmentTail, data: Buffer, summary: SetSummary) -> bool:
 
 
 def _add_index_entry(tail: SegmentTail) -> bool:
-    """Add the entry of the last set to the index; False if this is left to the owner."""
-    index = tail.index_tail
-    if index is None or index.view is None:
-        return False
-    position = index.entries * INDEX_ENTRY.size
+    """Add the entries of the last set to the indexes; False if this is left to the owner."""
+    index, times = tail.index_tail, tail.time_tail
     relative = tail.tail_offset - tail.base_offset
     if (
-        not 0 <= index.entries < index.capacity
-        or position + INDEX_ENTRY.size > min(index.allocated, len(index.view))
+        index is None
         or tail.tail_offset <= index.last_offset
         or tail.tail_position <= index.last_position
         or not 0 < relative <= INT_MAX
         or tail.tail_position > INT_MAX
+        or not _has_room(index, INDEX_ENTRY)
     ):
         return False
-    INDEX_ENTRY.pack_into(index.view, position, relative, tail.tail_position)
-    index.entries += 1
+    if times is not None:
+        if not _add_time(tail, times):
+            return False
+        tail.is_full = times.entries >= times.capacity - 1
+    _put(index, INDEX_ENTRY, relative, tail.tail_position)
     index.last_offset, index.last_position = tail.tail_offset, tail.tail_position
-    if index.entries >= index.capacity:
-        tail.is_full = True
+    tail.is_full = tail.is_full or index.entries >= index.capacity
     return True
+
+
+def _add_time(tail: SegmentTail, times: IndexTail) -> bool:
+    """Add the largest timestamp to the time index, unless its last entry has that or a later one;
+    False without room for it."""
+    offset = tail.max_timestamp_offset
+    if (
+        tail.max_timestamp_ms <= times.last_ms
+        or not 0 <= offset - tail.base_offset <= INT_MAX
+        or offset < times.last_offset
+    ):
+        return True
+    if not _has_room(times, TIME_ENTRY):
+        return False
+    _put(times, TIME_ENTRY, tail.max_timestamp_ms, offset - tail.base_offset)
+    times.last_ms, times.last_offset = tail.max_timestamp_ms, offset
+    return True
+
+
+def _has_room(index: IndexTail, entry: Struct) -> bool:
+    end = (index.entries + 1) * entry.size
+    return (
+        index.view is not None
+        and 0 <= index.entries < index.capacity
+        and end <= min(index.allocated, len(index.view))
+    )
+
+
+def _put(index: IndexTail, entry: Struct, *fields: int) -> None:
+    assert index.view is not None
+    entry.pack_into(index.view, index.entries * entry.size, *fields)
+    index.entries += 1
 
 
 def _raise_magic(data: Buffer, base_offset: int, max_entry_bytes: int, rules: Rules) -> bytearray:

@@ -18,7 +18,9 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import Any, Final, TypeVar
 
-from kafka08.kernel.types import LENGTH, MAX_SET_BYTES, NO_TIMESTAMP, Buffer
+from kafka08.format import entry_size, magic_of
+from kafka08.format.v2 import V2
+from kafka08.kernel.types import LENGTH, MAX_SET_BYTES, NO_TIMESTAMP, RECORDS_MAGIC, Buffer
 
 T = TypeVar("T")
 
@@ -57,11 +59,12 @@ def read_produce(
     value in `partitions` (topic name → partition number → value), the position of its set in the
     payload, and that set's size.
 
-    None for an invalid layout, no partition, one that is unknown or repeated, or more than
-    `count_max`.
+    None for an invalid layout, no partition, one that is unknown or repeated, more than
+    `count_max`, or from version 3 on a set that is not one record batch.
     """
     try:
         position = _produce_body(payload)
+        needs_batches = _version(payload) >= TRANSACTIONAL_PRODUCE
         acks, timeout_ms, topics = PRODUCE.unpack_from(payload, position)
         position += PRODUCE.size
         found: list[T] = []
@@ -74,6 +77,8 @@ def read_produce(
                 number, size = PRODUCE_PARTITION.unpack_from(payload, position)
                 position += PRODUCE_PARTITION.size
                 if not 0 <= size <= len(payload) - position or number not in known:
+                    return None
+                if needs_batches and not _is_one_batch(payload[position : position + size]):
                     return None
                 found.append(known[number])
                 starts.append(position)
@@ -327,6 +332,11 @@ def _body(payload: memoryview) -> int:
     if position > len(payload):
         raise _NotHandled
     return position
+
+
+def _is_one_batch(data: memoryview) -> bool:
+    is_whole = len(data) >= V2.head_bytes and entry_size(data, 0) == len(data)
+    return is_whole and magic_of(data) == RECORDS_MAGIC
 
 
 def _produce_body(payload: memoryview) -> int:

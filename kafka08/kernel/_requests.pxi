@@ -130,6 +130,7 @@ def read_produce(payload, dict partitions, Py_ssize_t count_max):
     cdef Py_buffer view
     cdef Body body
     cdef int32_t acks, timeout_ms, topics, count, number, size, topic, i
+    cdef bint needs_batches
     cdef dict known
     cdef set names
     cdef list found = [], starts = [], sizes = []
@@ -137,6 +138,7 @@ def read_produce(payload, dict partitions, Py_ssize_t count_max):
     try:
         open_body(&body, &view)
         skip_transactional_id(&body)
+        needs_batches = body.at > 0 and version_of(&body) >= TRANSACTIONAL_PRODUCE
         acks = take16(&body)
         timeout_ms = take32(&body)
         topics = take32(&body)
@@ -153,6 +155,8 @@ def read_produce(payload, dict partitions, Py_ssize_t count_max):
                 skip(&body, size)
                 partition = known.get(number)
                 if body.at < 0 or partition is None or len(found) == count_max:
+                    return None
+                if needs_batches and not is_one_batch(body.data + body.at - size, size):
                     return None
                 found.append(partition)
     finally:

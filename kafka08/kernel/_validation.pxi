@@ -337,14 +337,12 @@ cdef bint check_batch(
     const uint8_t* data, Py_ssize_t size, int64_t base_offset, int64_t max_entry_bytes, Walk* walk
 ) noexcept:
     # Whether the set is one batch that a producer may send, by its head and its CRC.
-    cdef int64_t message_size, count
-    if size < RECORDS_HEAD_BYTES or size > max_entry_bytes or not has_records(data):
+    cdef int64_t message_size = size - ENTRY_HEADER_BYTES, count
+    if size > max_entry_bytes or not is_one_batch(data, size):
         return False
-    message_size = <int32_t>load32(data + 8)
     count = <int32_t>load32(data + RECORDS_COUNT)
     if (
-        message_size != size - ENTRY_HEADER_BYTES
-        or load64(data)
+        load64(data)
         or data[RECORDS_ATTRIBUTES + 1] & (TIMESTAMP_TYPE_BIT | CONTROL_BIT)
         or count <= 0
         or <int32_t>load32(data + RECORDS_LAST_DELTA) != count - 1

@@ -123,7 +123,7 @@ class LogSegment(kernel.SegmentTail):
         self.aborted: TransactionIndex | None = None
         if has_transactions:
             self.aborted = TransactionIndex(transaction_index_file(directory, base_offset), disk)
-        self.index_tail = self.index if self.time_index is None else None
+        self.index_tail, self.time_tail = self.index, self.time_index
         self.index_interval_bytes = index_interval_bytes
         self.bytes_since_index = 0
         self._reset_tail()

@@ -33,10 +33,9 @@ class TimestampOffset(NamedTuple):
 
 
 class TimeIndex(IndexFile):
-    """The index of timestamps; `last` is its last entry, (NO_TIMESTAMP, base_offset) if there is
-    none."""
+    """The index of timestamps, to which `kernel.append_plain` adds entries too."""
 
-    __slots__ = ("last",)
+    __slots__ = ()
 
     entry_bytes = TIME_ENTRY_BYTES
 
@@ -45,6 +44,15 @@ class TimeIndex(IndexFile):
         if last is not None:
             timestamp_ms, relative = TIME_ENTRY.unpack(last)
             self.last = TimestampOffset(timestamp_ms, self.base_offset + relative)
+
+    @property
+    def last(self) -> TimestampOffset:
+        """The last entry; (NO_TIMESTAMP, base_offset) if there is none."""
+        return TimestampOffset(self.last_ms, self.last_offset)
+
+    @last.setter
+    def last(self, entry: TimestampOffset) -> None:
+        self.last_ms, self.last_offset = entry
 
     @property
     def is_full(self) -> bool:

@@ -63,6 +63,7 @@ def a_tail(kernel: ModuleType, file: File, **fields: Any) -> Any:
         "descriptor": -1,
         "min_in_sync": -1,
         "index_tail": None,
+        "time_tail": None,
         "noted_epoch": -1,
         "records": None,
     }
@@ -81,6 +82,7 @@ def an_index(kernel: ModuleType, view: Any, **fields: Any) -> Any:
         "allocated": 32,
         "last_offset": 30,
         "last_position": 900,
+        "last_ms": -1,
         "view": view,
     }
     for name, value in (values | fields).items():

@@ -271,6 +271,68 @@ def test_an_index_without_room_is_left_to_its_owner(
     assert (1, bytes(32)) == (index.entries, bytes(view))
 
 
+def test_a_time_index_gets_the_largest_timestamp(kernel: ModuleType) -> None:
+    """With the entry of the offset: timestamp, and its offset less the base. One that is no larger
+    than the last gets none. The segment is full with one place left, which is for its end."""
+    view, times_view = memoryview(bytearray(64)), memoryview(bytearray(48))
+    index = an_index(kernel, view, capacity=8, allocated=64)
+    times = an_index(kernel, times_view, entries=0, last_offset=5, allocated=48)
+    fields = {"max_timestamp_ms": 900, "max_timestamp_offset": 33, "rules": Rules(magic=0)}
+    tail = a_tail(
+        kernel, File(), bytes_since_index=500, index_tail=index, time_tail=times, **fields
+    )
+    for timestamp_ms, offset, entries in ((900, 33, 1), (900, 33, 1), (950, 41, 2), (990, 46, 3)):
+        tail.max_timestamp_ms, tail.max_timestamp_offset = timestamp_ms, offset
+        tail.bytes_since_index = 500
+        assert not tail.is_full
+        append(kernel, [tail], [PLAIN])
+        assert not tail.index_is_due
+        assert (entries, timestamp_ms, offset) == (times.entries, times.last_ms, times.last_offset)
+    assert tail.is_full
+    assert index.entries == 5
+    entries_written = ((900, 28), (950, 36), (990, 41))
+    assert b"".join(pack(">qI", *one) for one in entries_written) == times_view[:36]
+
+
+@pytest.mark.parametrize("fields", [{"view": None}, {"capacity": 1}, {"allocated": 23}])
+def test_a_time_index_without_room_leaves_both_to_their_owner(
+    kernel: ModuleType, fields: dict[str, Any]
+) -> None:
+    """Neither index has changed then."""
+    view, times_view = memoryview(bytearray(32)), memoryview(bytearray(48))
+    index = an_index(kernel, view)
+    times = an_index(kernel, **({"view": times_view} | fields))
+    tail = a_tail(
+        kernel, File(), bytes_since_index=500, index_tail=index, time_tail=times,
+        max_timestamp_ms=900, max_timestamp_offset=33,
+    )  # fmt: skip
+    assert [40] == append(kernel, [tail], [PLAIN])
+    assert tail.index_is_due
+    assert (1, 1, bytes(32), bytes(48)) == (
+        index.entries,
+        times.entries,
+        bytes(view),
+        bytes(times_view),
+    )
+
+
+@pytest.mark.parametrize("offset", [4, 29, 5 + (1 << 31)])
+def test_a_timestamp_whose_offset_does_not_fit_gets_no_entry(
+    kernel: ModuleType, offset: int
+) -> None:
+    """No CRC covers an offset: a damaged one may be below the last, or too far from the base."""
+    times_view = memoryview(bytearray(48))
+    index = an_index(kernel, memoryview(bytearray(32)))
+    times = an_index(kernel, times_view, allocated=48)
+    tail = a_tail(
+        kernel, File(), bytes_since_index=500, index_tail=index, time_tail=times,
+        max_timestamp_ms=900, max_timestamp_offset=offset,
+    )  # fmt: skip
+    append(kernel, [tail], [PLAIN])
+    assert not tail.index_is_due
+    assert (2, 1, bytes(48)) == (index.entries, times.entries, bytes(times_view))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_both_kernels_append_the_same(seed: int) -> None:
     """Both kernels append random valid and invalid sets to tails of every kind alike."""
@@ -289,6 +351,10 @@ def test_both_kernels_append_the_same(seed: int) -> None:
     fields["age_max_ms"] = drawn.choice([600, 1 << 40])
     files = {kernel: File() for kernel in (native, _python)}
     tails = {kernel: a_tail(kernel, file, **fields) for kernel, file in files.items()}
+    room = {"capacity": drawn.randrange(1, 9), "allocated": drawn.randrange(96)}
+    for kernel, tail in tails.items():
+        tail.index_tail = an_index(kernel, memoryview(bytearray(64)), **room)
+        tail.time_tail = an_index(kernel, memoryview(bytearray(96)), **room)
     for _ in range(60):
         magic = drawn.randrange(2)
         key = drawn.choice([None, b"k", b"k"])
@@ -302,5 +368,18 @@ def test_both_kernels_append_the_same(seed: int) -> None:
         now_ms = NOW_MS + drawn.randrange(1000)
         results = [append(kernel, [tail], [data], now_ms) for kernel, tail in tails.items()]
         assert results[0] == results[1], data.hex()
-        assert state(tails[native]) == state(tails[_python])
+        assert drawn_state(tails[native]) == drawn_state(tails[_python])
     assert files[native].written == files[_python].written
+
+
+def drawn_state(tail: Any) -> dict[str, Any]:
+    """The state of a tail and of its indexes, which are objects of one kernel."""
+    found = state(tail)
+    for name in ("index_tail", "time_tail"):
+        index = found.pop(name)
+        found |= {f"{name}.{field}": getattr(index, field) for field in INDEX_FIELDS}
+        found[f"{name}.view"] = bytes(index.view)
+    return found
+
+
+INDEX_FIELDS = ("entries", "last_offset", "last_position", "last_ms")

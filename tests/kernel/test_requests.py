@@ -45,13 +45,20 @@ def body(frame: bytes) -> memoryview:
     return memoryview(bytearray(frame))[4:]
 
 
+def batch(records: bytes) -> bytes:
+    """Bytes that are one record batch by their head."""
+    size = struct.pack(">i", 49 + len(records))
+    return bytes(8) + size + bytes(4) + b"\2" + bytes(44) + records
+
+
 @st.composite
 def produce_requests(draw: st.DrawFn) -> tuple[ProduceRequest, memoryview]:
+    version = draw(st.integers(0, 3))
+    sets = st.binary(max_size=20).map(batch if version >= 3 else bytes)
     topics = [
-        ProduceTopic(name, [ProducePartition(n, draw(st.binary(max_size=20))) for n in numbers])
+        ProduceTopic(name, [ProducePartition(n, draw(sets)) for n in numbers])
         for name, numbers in draw(chosen).items()
     ]
-    version = draw(st.integers(0, 3))
     request = ProduceRequest(draw(st.integers(-2, 3)), draw(int32), topics, version=version)
     if version >= 3:
         request.transactional_id = draw(clients)
@@ -203,6 +210,19 @@ def test_unknown_and_repeated_partitions_are_left_to_the_codec(
     """So is a repeated topic, since a response has each topic once."""
     payload = body(encode_request(request_, 1, ""))
     assert kernel.read_produce(payload, KNOWN, COUNT_MAX) is None
+
+
+@pytest.mark.parametrize(
+    "set_", [b"", batch(b"")[:-1], batch(b"") + b"x", batch(b"") * 2, b"\0" * 61]
+)
+def test_sets_of_version_3_that_are_not_one_batch_are_left_to_the_codec(
+    kernel: ModuleType, set_: bytes
+) -> None:
+    """None, cut, with more behind it, two, or one of an older format; one batch is read."""
+    for one, is_read in ((batch(b"x"), True), (set_, False)):
+        request = ProduceRequest(1, 1, [ProduceTopic("a", [ProducePartition(0, one)])], version=3)
+        read = kernel.read_produce(body(encode_request(request, 1, "")), KNOWN, COUNT_MAX)
+        assert is_read == (read is not None)
 
 
 @given(st.one_of(produce_requests(), fetch_requests()), st.data())

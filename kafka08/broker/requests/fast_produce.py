@@ -42,7 +42,6 @@ from kafka08.protocol.produce import (
     ProduceRequest,
     ProduceTopic,
 )
-from kafka08.protocol.record_batches import is_one_batch
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.structs import NO_OFFSET
 
@@ -86,12 +85,12 @@ class FastProduce:
         if request is None or not -1 <= request[0] <= 1:
             return FALL_BACK
         acks, timeout_ms, found, starts, sizes = request
-        if payload[VERSION_LOW_BYTE] >= MAGIC_2_VERSION and not self._lets_pass(
-            transactional_id_of(payload),
-            found,
-            [payload[at : at + size] for at, size in zip(starts, sizes, strict=True)],
-        ):
-            return FALL_BACK
+        if payload[VERSION_LOW_BYTE] >= MAGIC_2_VERSION:
+            transactional_id = transactional_id_of(payload)
+            if transactional_id is not None:
+                sets = [payload[at : at + size] for at, size in zip(starts, sizes, strict=True)]
+                if not self._are_in_transaction(transactional_id, found, sets):
+                    return FALL_BACK
         base_offsets = append_sets(payload, found, starts, sizes, acks, self._time_ms())
         if NO_OFFSET in base_offsets:
             sets = [payload[at : at + size] for at, size in zip(starts, sizes, strict=True)]
@@ -106,14 +105,10 @@ class FastProduce:
         results = partial(results_of, found, base_offsets)
         return self._wait(payload, link, timeout_ms, pending, results, response)
 
-    def _lets_pass(
-        self, transactional_id: str | None, found: list[Partition], sets: list[memoryview]
+    def _are_in_transaction(
+        self, transactional_id: str, found: list[Partition], sets: list[memoryview]
     ) -> bool:
-        """Whether each set is one record batch, and its partition is in its transaction."""
-        if not all(map(is_one_batch, sets)):
-            return False
-        if transactional_id is None:
-            return True
+        """Whether each partition is in the transaction of its set."""
         names = [one.topic_partition for one in found]
         begin = self._broker.transaction_checks.begin
         return not begin(transactional_id, dict(zip(names, sets, strict=True)))
