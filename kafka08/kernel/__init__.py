@@ -4,8 +4,8 @@ requests for many partitions; small requests as tuples of fields; the unpacking 
 Two implementations of one interface: `_native` (Cython), and `_python`, its twin for installs
 without a compiler. `NAME` says which one runs; the environment variable KAFKA08_KERNEL=python or
 =native forces one. Both return the same results and raise the same errors: tests/kernel runs each
-test with both. Start reading at `_python.py`; `_native.pyi` is the interface, and `__all__` lists
-its names.
+test with both. Start reading at `_python.py`, which is also what type checkers see; `__all__` lists
+the names.
 
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`; all integers are big-endian. An
@@ -121,7 +121,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from kafka08.kernel._native import *  # noqa: F403
+    from kafka08.kernel._python import *  # noqa: F403
 else:
     _chosen = choose(os.environ.get("KAFKA08_KERNEL", ""))
     globals().update({name: getattr(_chosen, name) for name in __all__ if name not in globals()})

@@ -96,4 +96,4 @@ from kafka08.kernel._python_validation import (
 )
 from kafka08.kernel.types import INTERFACE
 
-NAME: Final = "python"
+NAME: Final[str] = "python"

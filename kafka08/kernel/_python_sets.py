@@ -108,24 +108,25 @@ class SetSummary:
         self.max_timestamp_offset = -1
         self.monotonic = True
 
-    def add(self, batch: Batch) -> None:
-        """Count an entry."""
-        if not self.count:
-            self.first_offset = batch.base_offset
-        self.monotonic = self.monotonic and batch.base_offset > self.last_offset
-        self.last_offset = batch.last_offset
-        self.count += 1
-        self.size += batch.size
-        self.largest_entry = max(self.largest_entry, batch.size)
-        self.codec = batch.codec or self.codec
-        self.magics |= 1 << batch.magic if batch.magic in FORMATS else OTHER_MAGIC_BIT
-        if batch.max_timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms = batch.max_timestamp_ms
-            self.max_timestamp_offset = batch.last_offset
-
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)}" for name in sorted(self.__slots__))
         return f"SetSummary({fields})"
+
+
+def count_in(summary: SetSummary, batch: Batch) -> None:
+    """Count an entry."""
+    if not summary.count:
+        summary.first_offset = batch.base_offset
+    summary.monotonic = summary.monotonic and batch.base_offset > summary.last_offset
+    summary.last_offset = batch.last_offset
+    summary.count += 1
+    summary.size += batch.size
+    summary.largest_entry = max(summary.largest_entry, batch.size)
+    summary.codec = batch.codec or summary.codec
+    summary.magics |= 1 << batch.magic if batch.magic in FORMATS else OTHER_MAGIC_BIT
+    if batch.max_timestamp_ms > summary.max_timestamp_ms:
+        summary.max_timestamp_ms = batch.max_timestamp_ms
+        summary.max_timestamp_offset = batch.last_offset
 
 
 def walk(view: memoryview) -> Iterator[tuple[int, int, int]]:
@@ -220,7 +221,7 @@ def _check(
         check_codec(batch, is_message=are_messages)
         if base_offset is not None:
             batch = numbered(view, batch, base_offset + summary.count)
-        summary.add(batch)
+        count_in(summary, batch)
     return summary
 
 

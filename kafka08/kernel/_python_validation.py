@@ -18,6 +18,7 @@ from kafka08.kernel._python_sets import (
     SetSummary,
     check_base_offset,
     check_codec,
+    count_in,
     message_batches,
     numbered,
     timestamp_of,
@@ -77,7 +78,7 @@ def validate_and_stamp(
         if in_place:
             refused = refused or _refusal(view, position, offset, size, rules, now_ms)
             batch = numbered(view, batch, base_offset + summary.count)
-        summary.add(batch)
+        count_in(summary, batch)
     if in_place and refused is not None:
         raise refused
     if in_place and rules.log_append_time and rules.magic:
@@ -132,7 +133,7 @@ def number_batch(
     by_broker = rules.log_append_time
     RECORDS.number(view, batch, base_offset, leader_epoch, newest_ms, by_broker)
     summary = SetSummary()
-    summary.add(RECORDS.batch(view, 0))
+    count_in(summary, RECORDS.batch(view, 0))
     summary.count = batch.record_count
     return summary
 
@@ -200,7 +201,7 @@ def check_messages(
             if wrapper_magic == -1:
                 check_type(view, position)
         MESSAGES.check_crc(view, batch)
-        summary.add(batch)
+        count_in(summary, batch)
     return summary
 
 
