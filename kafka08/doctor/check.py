@@ -6,7 +6,7 @@ import enum
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, NamedTuple
 
 from kafka08.doctor.snapshot import Snapshot
@@ -89,6 +89,10 @@ class Finding:
     @property
     def is_problem(self) -> bool:
         return self.severity is Severity.PROBLEM
+
+    def as_dict(self) -> dict[str, str]:
+        """The finding for JSON."""
+        return asdict(self) | {"severity": self.severity.value}
 
     def __str__(self) -> str:
         return (

@@ -49,10 +49,10 @@ def _unreadable(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _unreachable(is_controller: bool, snapshot: Snapshot) -> Iterator[Found]:
-    for broker in snapshot.brokers.values():
+    for broker, _ in snapshot.registered():
         if (broker.broker_id == snapshot.view.controller) is not is_controller:
             continue
-        if broker.registration is not None and broker.unreachable is not None:
+        if broker.unreachable is not None:
             yield Found(name_of(broker), f"does not respond here: {broker.unreachable}")
 
 
@@ -65,22 +65,17 @@ def _slow(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _loopback(snapshot: Snapshot) -> Iterator[Found]:
-    named = [broker for broker in snapshot.brokers.values() if broker.registration is not None]
-    local = [
-        broker
-        for broker in named
-        if broker.registration is not None and (broker.registration.host or "").startswith(LOOPBACK)
-    ]
-    if len(local) < len(named):
+    registered = list(snapshot.registered())
+    local = [broker for broker, at in registered if (at.host or "").startswith(LOOPBACK)]
+    if len(local) < len(registered):
         for broker in local:
             yield Found(name_of(broker), "advertises a loopback address, other brokers do not")
 
 
 def _same_address(snapshot: Snapshot) -> Iterator[Found]:
     by_address: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for broker in snapshot.brokers.values():
-        registration = broker.registration
-        if registration is not None and registration.host is not None:
+    for broker, registration in snapshot.registered():
+        if registration.host is not None:
             by_address[registration.host, registration.port].append(broker.broker_id)
     for (host, port), ids in by_address.items():
         if len(ids) > 1:
@@ -102,17 +97,18 @@ def _left_behind(snapshot: Snapshot) -> Iterator[Found]:
         )
 
 
+def _apart(own_ms: int, zookeeper_ms: int) -> str:
+    """`31 s behind ZooKeeper's`; empty for clocks that agree well enough."""
+    apart = own_ms - zookeeper_ms
+    direction = "ahead of" if apart > 0 else "behind"
+    return f"{abs(apart) // 1000} s {direction} ZooKeeper's" if abs(apart) > CLOCK_MS_MAX else ""
+
+
 def _clock(snapshot: Snapshot) -> Iterator[Found]:
-    for broker in snapshot.brokers.values():
-        registration = broker.registration
-        if registration is None or registration.timestamp_ms <= 0 or not broker.created_ms:
-            continue
-        apart = registration.timestamp_ms - broker.created_ms
-        if abs(apart) > CLOCK_MS_MAX:
-            direction = "ahead of" if apart > 0 else "behind"
-            yield Found(
-                name_of(broker), f"its clock is {abs(apart) // 1000} s {direction} ZooKeeper's"
-            )
+    for broker, registration in snapshot.registered():
+        own_ms, zookeeper_ms = registration.timestamp_ms, broker.created_ms
+        if own_ms > 0 and zookeeper_ms and (apart := _apart(own_ms, zookeeper_ms)):
+            yield Found(name_of(broker), f"its clock is {apart}")
 
 
 def _controller_clock(snapshot: Snapshot) -> Iterator[Found]:
@@ -120,13 +116,10 @@ def _controller_clock(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.controller_clocks is None:
         return
     own_ms, zookeeper_ms = snapshot.controller_clocks
-    apart = own_ms - zookeeper_ms
-    if own_ms > 0 and abs(apart) > CLOCK_MS_MAX:
-        direction = "ahead of" if apart > 0 else "behind"
+    if own_ms > 0 and (apart := _apart(own_ms, zookeeper_ms)):
         yield Found(
             f"broker {snapshot.view.controller}",
-            f"its clock was {abs(apart) // 1000} s {direction} ZooKeeper's when it became "
-            "controller",
+            f"its clock was {apart} when it became controller",
         )
 
 
@@ -177,11 +170,7 @@ def _stale_leaders(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _mixed_versions(snapshot: Snapshot) -> Iterator[Found]:
-    versions = {
-        broker.registration.version
-        for broker in snapshot.brokers.values()
-        if broker.registration is not None
-    }
+    versions = {registration.version for _, registration in snapshot.registered()}
     if len(versions) > 1:
         yield Found(
             paths.BROKER_IDS,
@@ -192,11 +181,9 @@ def _mixed_versions(snapshot: Snapshot) -> Iterator[Found]:
 
 def _ahead(snapshot: Snapshot) -> Iterator[Found]:
     """A broker of 0.10 that has pinned the protocol of its peers registers as an earlier one."""
-    readable = [b for b in snapshot.brokers.values() if b.registration is not None]
-    old = [b.broker_id for b in readable if b.registration and b.registration.level < Level.V0_9_0]
-    for broker in readable if old else ():
-        assert broker.registration is not None, "only such are readable"
-        if broker.registration.level > Level.V0_9_0:
+    old = [broker.broker_id for broker, at in snapshot.registered() if at.level < Level.V0_9_0]
+    for broker, registration in snapshot.registered():
+        if old and registration.level > Level.V0_9_0:
             yield Found(
                 name_of(broker),
                 f"speaks the protocol of 0.10 or later to broker {', '.join(map(str, old))} of "

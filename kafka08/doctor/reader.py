@@ -8,6 +8,7 @@ asks: what each broker says of the cluster, pending requests, overrides, clocks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from kafka08.client import PLAINTEXT, Security
@@ -146,7 +147,7 @@ class SnapshotReader(Closeable):
         groups = {name: group_facts(view, name) for name in names[:GROUPS_MAX]}
         coordinated = of_coordinators(view, wanted)
         findings = group_findings_of(groups, coordinated)
-        troubled = [name for name, found in findings.items() if has_problem(found)]
+        troubled = [name for name, found in findings.items() if any(f.problem for f in found)]
         if troubled:
             with waiting_for("a second look at groups"):
                 self._runtime.sleep(SECOND_LOOK_S)
@@ -264,19 +265,14 @@ class SnapshotReader(Closeable):
                 connection.close()
             seconds = self._runtime.monotonic() - began
         except (KafkaError, OSError) as error:
-            return BrokerFacts(
-                broker.broker_id, registration, "", broker.created_ms, unreachable=str(error)
-            )
+            return replace(broker, unreachable=str(error))
         assert isinstance(response, MetadataResponse)
-        return BrokerFacts(
-            broker.broker_id,
-            registration,
-            "",
-            broker.created_ms,
-            None,
-            seconds,
-            frozenset(b.broker_id for b in response.brokers),
-            {
+        return replace(
+            broker,
+            unreachable=None,
+            seconds=seconds,
+            known_brokers=frozenset(b.broker_id for b in response.brokers),
+            leaders={
                 TopicPartition(topic.topic, p.partition): p.leader
                 for topic in response.topics
                 for p in topic.partitions
@@ -294,7 +290,3 @@ def of_coordinators(view: ClusterView, names: Iterable[str]) -> dict[str, Coordi
             if facts is not None:
                 found[name] = facts
     return found
-
-
-def has_problem(findings: Iterable[Finding]) -> bool:
-    return any(finding.problem for finding in findings)

@@ -192,7 +192,13 @@ class Snapshot:
     @property
     def live(self) -> frozenset[int]:
         """Ids of the brokers with a readable registration."""
-        return frozenset(i for i, b in self.brokers.items() if b.registration is not None)
+        return frozenset(broker.broker_id for broker, _ in self.registered())
+
+    def registered(self) -> Iterator[tuple[BrokerFacts, BrokerRegistration]]:
+        """The brokers with a readable registration."""
+        for broker in self.brokers.values():
+            if broker.registration is not None:
+                yield broker, broker.registration
 
 
 def group_findings_of(

@@ -22,7 +22,6 @@ from kafka08.observe.commit_times import KafkaCommit
 from kafka08.observe.group_lags import LagSum
 from kafka08.observe.snapshot import ClusterView
 from kafka08.pages.live import Live
-from kafka08.pages.overview import findings_as_json
 from kafka08.structs import TopicPartition
 
 ROWS_MAX: Final = 20_000
@@ -66,7 +65,7 @@ def doctor_answer(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "now_ms": snapshot.now_ms,
         "checks": len(CHECKS),
-        "findings": findings_as_json(findings_of(snapshot)),
+        "findings": [finding.as_dict() for finding in findings_of(snapshot)],
     }
 
 

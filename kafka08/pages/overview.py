@@ -44,7 +44,9 @@ def overview_of(facts: Overview) -> dict[str, Any]:
         "since_ms": None if facts.before is None else facts.before.now_ms,
         "controller": summary.controller,
         "has_zookeeper": summary.has_zookeeper,
-        "brokers": brokers_of(facts),
+        "brokers": [
+            asdict(row) | {"is_alive": row.broker in view.brokers} for row in summary.brokers
+        ],
         "topics": [asdict(row) | {"bytes": topic_bytes.get(row.topic)} for row in summary.topics],
         "partitions": partitions_as_json(view),
         "groups": [asdict(row) for row in summary.groups],
@@ -52,20 +54,14 @@ def overview_of(facts: Overview) -> dict[str, Any]:
         "offline": summary.offline,
         "failed_requests": summary.failed_requests,
         "trends": facts.trends.as_dict(),
-        "findings": None if facts.findings is None else findings_as_json(facts.findings),
+        "findings": None
+        if facts.findings is None
+        else [finding.as_dict() for finding in facts.findings],
         "log_directories": [
             {"path": d.path, "fault": d.fault, "total": d.total, "free": d.free}
             for d in facts.log_directories
         ],
     }
-
-
-def brokers_of(facts: Overview) -> list[dict[str, Any]]:
-    """A row for each broker that is registered or has replicas."""
-    return [
-        asdict(row) | {"is_alive": row.broker in facts.view.brokers}
-        for row in facts.summary.brokers
-    ]
 
 
 def bytes_by_topic(directories: Iterable[LogDirectoryFacts]) -> Mapping[str, int]:
@@ -74,7 +70,3 @@ def bytes_by_topic(directories: Iterable[LogDirectoryFacts]) -> Mapping[str, int
         for tp, log in directory.logs.items():
             found[tp.topic] += log.size
     return found
-
-
-def findings_as_json(findings: Iterable[Finding]) -> list[dict[str, str]]:
-    return [asdict(f) | {"severity": f.severity.value} for f in findings]
