@@ -79,9 +79,7 @@ def abort_transaction(cluster: ClusterClient, found: FoundTransaction, runtime: 
             "partitions that have none yet: each needs a leader and min.insync.replicas. `abort "
             "--partition` writes one by hand"
         )
-    count = len(partitions_of(cluster))
-    partition = transaction_partition(found.transactional_id, count)
-    tp = TopicPartition(TRANSACTIONS_TOPIC, partition)
+    tp = _partition_of(cluster, found)
     request = InitProducerIdRequest(found.transactional_id, found.record.timeout_ms)
     deadline = runtime.monotonic() + ABORT_S
     code = ConcurrentTransactions.code
@@ -138,8 +136,12 @@ def end_by_hand(cluster: ClusterClient, waiting: WaitingPartition) -> bool:
 
 def _coordinator_epoch(cluster: ClusterClient, found: FoundTransaction) -> int:
     """The leader epoch of the newest record beside the id's."""
-    number = transaction_partition(found.transactional_id, len(partitions_of(cluster)))
-    tp = TopicPartition(TRANSACTIONS_TOPIC, number)
+    tp = _partition_of(cluster, found)
     end = log_ends(cluster, [tp])[tp]
     newest = cluster.at_leader(tp, lambda connection: batches_from(connection, tp, end - 1))
     return max((one.leader_epoch for one in newest), default=0)
+
+
+def _partition_of(cluster: ClusterClient, found: FoundTransaction) -> TopicPartition:
+    number = transaction_partition(found.transactional_id, len(partitions_of(cluster)))
+    return TopicPartition(TRANSACTIONS_TOPIC, number)

@@ -21,10 +21,9 @@ from typing import Final, NamedTuple
 
 from kafka08.client import ClusterClient
 from kafka08.client.log_offsets import log_ends, log_starts
-from kafka08.consumer.fetching.batch import BatchLimits
-from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import KafkaError, ProtocolError
 from kafka08.hashing import group_partition
+from kafka08.observe.internal_topics import records_of
 from kafka08.protocol.offset_records import (
     NO_EXPIRY,
     OFFSET_KEY_VERSIONS,
@@ -146,18 +145,12 @@ class CommitTimes:
         records = Records()
         first: list[int] = []
         begin = max(start, end - self._records_max)
-        reader = PartitionReader(self._cluster, tp, begin, clock=self._runtime)
-        while (before := reader.position) < end:
-            for batch in reader.poll(BatchLimits()):
-                for key, value in zip(batch.keys(), batch.values(), strict=True):
-                    # A group of 0.9 is passed by.
-                    if key is None or key[: VERSION.size] not in OFFSET_KEYS:
-                        continue
-                    records.values[key[VERSION.size :]] = value
-                    if value is not None and len(first) < FIRST_TIMES:
-                        first += _times(value)
-            if reader.position == before:
-                break
+        for key, value in records_of(self._cluster, tp, begin, end, self._runtime):
+            if key[: VERSION.size] not in OFFSET_KEYS:  # a group of 0.9
+                continue
+            records.values[key[VERSION.size :]] = value
+            if value is not None and len(first) < FIRST_TIMES:
+                first += _times(value)
         if begin > start and first:
             records.older_ms = max(first)
         return records

@@ -146,10 +146,9 @@ def read_states(
     if store is None:
         assert layout.states is not None, "there is no ZooKeeper, so they are those of metadata"
         return {tp: layout.states[tp] for tp in partitions if tp in layout.states}
-    if nodes is None:
-        wanted = {tp: paths.partition_state(*tp) for tp in partitions}
-        return store.decode_states(read_all(store.zk, wanted), layout.faults)
     wanted = {tp: paths.partition_state(*tp) for tp in partitions}
+    if nodes is None:
+        return store.decode_states(read_all(store.zk, wanted), layout.faults)
     found = nodes.refresh(wanted.values())
     there = {tp: found[path] for tp, path in wanted.items() if path in found}
     return store.decode_states(there, layout.faults)

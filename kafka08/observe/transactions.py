@@ -6,18 +6,17 @@ the last record of each transactional id is its state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.log_offsets import log_ends, log_starts, offsets_or_errors
 from kafka08.client.requests import fetch_request, fetch_results
-from kafka08.consumer.fetching.batch import BatchLimits
-from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import KafkaError, check
 from kafka08.format import Batch, batches
 from kafka08.network.connection import Connection
+from kafka08.observe.internal_topics import records_of
 from kafka08.protocol.fetch import (
     MAGIC_2_VERSION,
     RACK_VERSION,
@@ -70,7 +69,7 @@ def transactions(cluster: ClusterClient, runtime: Runtime) -> list[FoundTransact
     starts, ends = log_starts(cluster, partitions), log_ends(cluster, partitions)
     for tp in partitions:
         coordinator = cluster.leader(tp).id
-        records = _records(cluster, tp, starts[tp], ends[tp], runtime)
+        records = records_of(cluster, tp, starts[tp], ends[tp], runtime)
         newest = {decode_key(key): value for key, value in records}
         found += [
             FoundTransaction(name, decode_transaction(value, of_any_broker=True), coordinator)
@@ -85,19 +84,6 @@ def partitions_of(cluster: ClusterClient) -> list[int]:
     if TRANSACTIONS_TOPIC not in cluster.refresh().topics:
         return []
     return [one.partition for one in cluster.partitions(TRANSACTIONS_TOPIC)]
-
-
-def _records(
-    cluster: ClusterClient, tp: TopicPartition, start: int, end: int, runtime: Runtime
-) -> Iterator[tuple[bytes, bytes | None]]:
-    reader = PartitionReader(cluster, tp, start, clock=runtime)
-    while (before := reader.position) < end:
-        for batch in reader.poll(BatchLimits()):
-            for key, value in zip(batch.keys(), batch.values(), strict=True):
-                if key is not None:
-                    yield bytes(key), None if value is None else bytes(value)
-        if reader.position == before:
-            return
 
 
 @dataclass(frozen=True, slots=True)
