@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.echo import say
-from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.message_output import check_reader, output_descriptor, write_all
 from kafka08.cli.options import cluster_addresses, read_config, security_of
 from kafka08.cli.printer import PRINTED_AT_ONCE
@@ -22,7 +21,7 @@ from kafka08.cli.times import no_times, parse_ms
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.fetched import next_offset_after
-from kafka08.errors import InvalidMessage, OffsetOutOfRange, UnknownTopicOrPartition
+from kafka08.errors import InvalidMessage, OffsetOutOfRange
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
@@ -79,12 +78,14 @@ def consume_last(
     """Print the last messages of each partition of `topic`, or of partition `number`, one partition
     after another: at most `last` of each. `timestamps`: with those of the messages."""
     from kafka08.client.log_offsets import log_ends, log_starts
+    from kafka08.client.metadata import chosen_partitions
 
     config = fetch_config()
     count = 0
     with closing(connected(config, printing.stopping, negotiates=timestamps)) as cluster:
         with printing.stopping.waiting():
-            partitions = partitions_of(cluster, topic, number)
+            numbers = None if number is None else [number]
+            partitions = chosen_partitions(cluster.refresh(), topic, numbers)
             starts, ends = log_starts(cluster, partitions), log_ends(cluster, partitions)
         try:
             for tp in partitions:
@@ -173,29 +174,15 @@ def find_start(
     the log's end if there is none. UnknownTopicOrPartition for a missing partition, which the
     request does not create. `instead`: what to give if no message has a time."""
     from kafka08.client.log_offsets import log_ends, log_starts, offsets_at
+    from kafka08.client.metadata import chosen_partitions
 
-    partitions_of(cluster, *tp)
+    chosen_partitions(cluster.refresh(), tp.topic, [tp.partition])
     if wanted.startswith("@"):
         offsets, untimed = offsets_at(cluster, [tp], parse_ms(wanted.removeprefix("@")))
         if untimed:
             say(f"Warning: {no_times(tp)}. Give {instead} or a number instead")
         return offsets[tp]
     return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])
-
-
-def partitions_of(cluster: ClusterClient, topic: str, number: int | None) -> list[TopicPartition]:
-    """Those of `topic`, or the one of this number. UnknownTopicOrPartition; the request does not
-    create the topic."""
-    metadata = cluster.refresh()
-    check_topic_exists(topic, metadata.topics)
-    numbers = [info.partition for info in metadata.partitions(topic)]
-    if number is None:
-        return [TopicPartition(topic, n) for n in sorted(numbers)]
-    if number not in numbers:
-        raise UnknownTopicOrPartition(
-            f"{TopicPartition(topic, number)}: the topic has {counted(len(numbers), 'partition')}"
-        )
-    return [TopicPartition(topic, number)]
 
 
 class PartitionPrinter:

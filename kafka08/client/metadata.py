@@ -6,7 +6,7 @@ Source: kafka.producer.BrokerPartitionInfo 0.8.2.2.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
@@ -19,6 +19,7 @@ from kafka08.errors import (
     error_for,
 )
 from kafka08.listing import counted
+from kafka08.nearest import did_you_mean
 from kafka08.protocol.metadata import MetadataResponse, PartitionMetadata, TopicMetadata
 from kafka08.structs import NO_LEADER, NO_LEADER_EPOCH, Broker, TopicPartition
 
@@ -117,6 +118,27 @@ class ClusterMetadata:
                 f"{tp}: the topic has {counted(len(partitions), 'partition')}"
             )
         return partitions[place]
+
+
+def chosen_partitions(
+    metadata: ClusterMetadata, topic: str, numbers: Iterable[int] | None = None
+) -> list[TopicPartition]:
+    """The partitions of `topic` with these numbers (None: all, ascending). UnknownTopicOrPartition
+    for a missing one, and for a missing topic with the nearest name; the error of a topic. For
+    metadata of all topics: a request for one by its name may create it."""
+    if topic not in metadata.topics:
+        near = did_you_mean(topic, metadata.topics)
+        raise UnknownTopicOrPartition(f"topic {topic} does not exist{near}")
+    existing = sorted(info.partition for info in metadata.partitions(topic))
+    wanted = existing if numbers is None else list(numbers)
+    known = frozenset(existing)
+    for number in wanted:
+        if number not in known:
+            raise UnknownTopicOrPartition(
+                f"{TopicPartition(topic, number)}: the topic has "
+                f"{counted(len(existing), 'partition')}"
+            )
+    return [TopicPartition(topic, number) for number in wanted]
 
 
 def _topic_info(topic: TopicMetadata, known: TopicInfo | None) -> TopicInfo:

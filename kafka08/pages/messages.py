@@ -21,17 +21,16 @@ from kafka08.client.log_offsets import (
     offsets_before,
     offsets_or_errors,
 )
+from kafka08.client.metadata import chosen_partitions
 from kafka08.clock import Clock
 from kafka08.consumer.fetching.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import (
     InvalidMessage,
     KafkaError,
-    UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
 )
-from kafka08.nearest import did_you_mean
 from kafka08.pages.merge import Message, in_order, merge, newest
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
@@ -188,20 +187,9 @@ class Browser:
         return Scan(self, reader, request, end)
 
     def _partitions(self, request: SearchRequest) -> list[TopicPartition]:
-        metadata = self._cluster.refresh()
-        if request.topic not in metadata.topics:
-            hint = did_you_mean(request.topic, metadata.topics)
-            raise UnknownTopicOrPartition(f"topic {request.topic} does not exist{hint}")
-        existing = sorted(info.partition for info in metadata.partitions(request.topic))
-        wanted = existing if request.partition is None else [request.partition]
-        if request.at is not None:
-            wanted = [number for number in wanted if number in request.at]
-        for number in wanted:
-            if number not in existing:
-                raise UnknownTopicOrPartition(
-                    f"{TopicPartition(request.topic, number)}: the topic has {len(existing)}"
-                )
-        return [TopicPartition(request.topic, number) for number in wanted]
+        numbers = None if request.partition is None else [request.partition]
+        found = chosen_partitions(self._cluster.refresh(), request.topic, numbers)
+        return [tp for tp in found if request.at is None or tp.partition in request.at]
 
     def _bounds(
         self, partitions: list[TopicPartition]
