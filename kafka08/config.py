@@ -16,10 +16,10 @@ from __future__ import annotations
 import codecs
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, Self, get_args, get_type_hints
 
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
 
 INT_MAX: Final = 2**31 - 1
 INT_MIN: Final = -(2**31)
@@ -55,9 +57,10 @@ class Key:
     until     the lowest level above `since` that no longer has it
     later     level → the fields that differ from that level on
     exists    whether the current level has it; else its attribute is the default
+    secret    its value is never shown
     """
 
-    default: Any
+    default: Any = REQUIRED
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] | None = None
@@ -85,22 +88,13 @@ class Key:
         return f" at this api.level: it exists from {self.since}{until}"
 
 
-def key(
-    default: Any = REQUIRED,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] | None = None,
-    doc: str = "",
-    effect: bool = True,
-    since: Level = Level.V0_8_2,
-    until: Level | None = None,
-    later: Mapping[Level, Mapping[str, Any]] | None = None,
-    secret: bool = False,
-) -> Any:
-    """Declare a configuration key as the value of an annotated field of a `Config` class. The value
-    of a `secret` is never shown."""
-    return Key(default, low, high, choices, doc, effect, since, until, later, secret=secret)
+def _of_any_type(make: Callable[P, Key]) -> Callable[P, Any]:
+    return make
+
+
+key = _of_any_type(Key)
+"""Declare a configuration key as the value of an annotated field of a `Config` class, of whatever
+type that field is."""
 
 
 class Config:

@@ -168,11 +168,6 @@ class Timings:
         self.total += value
         self.recent.append(value)
 
-    def quantile(self, share: float) -> float:
-        """The value that a `share` (0 to 1) of the recent ones do not exceed; 0.0 without any."""
-        [value] = quantiles(self.recent, (share,))
-        return value
-
     def samples(self, labels: Labels) -> Iterator[Sample]:
         """The samples of a summary."""
         if self._quantiles_count != self.count:

@@ -50,7 +50,7 @@ def test_timings_keep_their_count_and_sum_and_only_the_newest_values() -> None:
     assert RECENT_MAX + 10 == timings.count
     assert sum(range(RECENT_MAX + 10)) == timings.total
     assert RECENT_MAX == len(timings.recent)
-    assert 10.0 == timings.quantile(0.0)
+    assert [10.0] == quantiles(timings.recent, (0.0,))
 
 
 def test_a_rate_that_has_just_begun_is_spread_over_a_window() -> None:

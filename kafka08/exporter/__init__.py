@@ -11,7 +11,7 @@ from kafka08.exporter.exporter import Exporter
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.probe import Probe
-from kafka08.exporter.verdict import Verdict, verdict_of
+from kafka08.exporter.verdict import Verdict
 from kafka08.exporter.watch import Watch
 from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import ClusterView
@@ -25,5 +25,4 @@ __all__ = [
     "Verdict",
     "Watch",
     "families_of",
-    "verdict_of",
 ]

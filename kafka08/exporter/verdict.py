@@ -50,22 +50,6 @@ class Commit(NamedTuple):
     lag: int | None
 
 
-def verdict_of(
-    commits: Sequence[Commit], log_ends: Sequence[int], lag: int, now_ms: int
-) -> Verdict:
-    """The verdict on a partition.
-
-    commits    the last HISTORY_MAX commits, oldest first
-    log_ends   recent log ends, in any order
-    lag        messages to the log end now
-    """
-    if lag <= 0 or not commits:
-        return Verdict.OK
-    if has_stopped(commits, now_ms) and not was_at_end(commits, min(log_ends, default=None)):
-        return Verdict.STOP
-    return verdict_on_commits(commits)
-
-
 def verdict_on_commits(commits: Sequence[Commit]) -> Verdict:
     """The rules that need the commits alone; for a group with lag that has not stopped."""
     if _is_rewound(commits):

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from kafka08.exporter.verdict import Commit, Verdict, verdict_of, worst
+from kafka08.exporter.verdict import (
+    Commit,
+    Verdict,
+    has_stopped,
+    verdict_on_commits,
+    was_at_end,
+    worst,
+)
 from tests.exporter.burrow_histories import COUNT, NOW_MS, histories
 
 ANSWERS = Path(__file__).parent.parent / "data" / "burrow_verdicts.txt"
 MINUTE = 60_000
+
+
+def verdict_of(
+    commits: Sequence[Commit], log_ends: Sequence[int], lag: int, now_ms: int
+) -> Verdict:
+    """The verdict on a partition, by the rules in Burrow's order.
+
+    commits    the last HISTORY_MAX commits, oldest first
+    log_ends   recent log ends, in any order
+    lag        messages to the log end now
+    """
+    if lag <= 0 or not commits:
+        return Verdict.OK
+    if has_stopped(commits, now_ms) and not was_at_end(commits, min(log_ends, default=None)):
+        return Verdict.STOP
+    return verdict_on_commits(commits)
 
 
 def test_every_generated_history_is_judged_as_burrow_judges_it() -> None:
