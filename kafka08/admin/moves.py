@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from kafka08.assignment import NO_RACKS, Racks, assign_replicas
 from kafka08.config import INT_MAX
@@ -25,8 +25,6 @@ from kafka08.zk import nodes
 
 if TYPE_CHECKING:
     from random import Random
-
-T = TypeVar("T", bound=Hashable)
 
 PLAN_FORM: Final = '{"partitions":[{"topic":"pages","partition":0,"replicas":[1,2]}]}'
 PROPOSED: Final = "Proposed partition reassignment configuration"
@@ -65,11 +63,7 @@ def parse_moves(text: str) -> Moves:
         ) from error
     if not moves:
         raise AdminError(f"Partition reassignment data file is empty; the form is {PLAN_FORM}")
-    if repeated := _repeated(partitions):
-        raise AdminError(
-            "Partition reassignment contains duplicate topic partitions: "
-            + ",".join(map(str, repeated))
-        )
+    _check_distinct(partitions, "Partition reassignment contains duplicate topic partitions: ")
     check_moves(moves)
     return moves
 
@@ -100,11 +94,11 @@ def check_moves(moves: Moves) -> None:
                 "Partition replica lists must have at least one broker id, and none below 0: "
                 f"{tp} has {list(replicas)}"
             )
-        if repeated_ids := _repeated(replicas):
-            raise AdminError(
-                "Partition replica lists may not contain duplicate entries: "
-                f"{tp} contains multiple entries for {','.join(map(str, repeated_ids))}"
-            )
+        _check_distinct(
+            replicas,
+            "Partition replica lists may not contain duplicate entries: "
+            f"{tp} contains multiple entries for ",
+        )
 
 
 def check_exist(wanted: Iterable[TopicPartition], existing: Container[TopicPartition]) -> None:
@@ -163,11 +157,7 @@ def parse_elections(text: str) -> list[TopicPartition]:
         ) from error
     if not partitions:
         raise AdminError(f"Preferred replica election data is empty; the form is {ELECTIONS_FORM}")
-    if repeated := _repeated(partitions):
-        raise AdminError(
-            "Preferred replica election data contains duplicate partitions: "
-            + ",".join(map(str, repeated))
-        )
+    _check_distinct(partitions, "Preferred replica election data contains duplicate partitions: ")
     return list(partitions)
 
 
@@ -180,10 +170,7 @@ def parse_topics(text: str) -> list[str]:
         raise AdminError(f"this is not JSON: {error}; the form is {TOPICS_FORM}") from error
     except (KeyError, TypeError) as error:
         raise AdminError(f"this is not a list of topics; the form is {TOPICS_FORM}") from error
-    if repeated := _repeated(topics):
-        raise AdminError(
-            f"List of topics to reassign contains duplicate entries: {','.join(repeated)}"
-        )
+    _check_distinct(topics, "List of topics to reassign contains duplicate entries: ")
     for topic in topics:
         if fault := fault_of(topic):
             raise AdminError(fault)
@@ -198,8 +185,7 @@ def plan_moves(
 ) -> Moves:
     """Spread every partition of the topics over `brokers` as if they were new, with as many
     replicas as each topic has."""
-    if repeated := _repeated(brokers):
-        raise AdminError(f"Broker list contains duplicate entries: {','.join(map(str, repeated))}")
+    _check_distinct(brokers, "Broker list contains duplicate entries: ")
     moves: dict[TopicPartition, tuple[int, ...]] = {}
     for topic, assignment in current.items():
         if not assignment:
@@ -224,5 +210,7 @@ def statuses(
     return {tp: status(tp) for tp in sorted(moves)}
 
 
-def _repeated(items: Iterable[T]) -> list[T]:
-    return [item for item, count in Counter(items).items() if count > 1]
+def _check_distinct(items: Iterable[Hashable], refusal: str) -> None:
+    """AdminError, which ends in the items that occur twice."""
+    if repeated := [str(item) for item, count in Counter(items).items() if count > 1]:
+        raise AdminError(refusal + ",".join(repeated))
