@@ -286,8 +286,10 @@ def test_the_command_serves_its_metrics(cluster: EmbeddedCluster) -> None:
     process = subprocess.Popen([*command, "--listen", "0"], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())
-        assert found is not None
+        said = ""  # on a busy machine it says first what it waits for
+        while (found := re.search(r"http://127\.0\.0\.1:\d+/metrics", said)) is None:
+            said = process.stderr.readline()
+            assert said, "it ended"
         with urllib.request.urlopen(found[0], timeout=10) as response:
             assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
             served = response.read().decode()
