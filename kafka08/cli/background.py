@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from kafka08.cli.signals import wait_in_ticks
+from kafka08.cli.signals import StopRequest, wait_in_ticks
 
 T = TypeVar("T")
 
@@ -54,3 +54,16 @@ class Background(Generic[T]):
         finally:
             self._ended.set()
             self._on_end()
+
+
+def run_until_stopped(
+    work: Callable[[], T], stopping: StopRequest, *, name: str, patience_s: float
+) -> T | None:
+    """Run work that reads alone in the background; its end sets `stopping`. Returns its result, or
+    None if it has not ended so long after a stop: then nothing is half done."""
+    running = Background(work, name=name, on_end=stopping.set)
+    stopping.wait()
+    try:
+        return running.result(patience_s)
+    except Unfinished:
+        return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -11,16 +10,15 @@ import click
 
 from kafka08.cli.commands import LEVEL, Commands
 from kafka08.cli.echo import say, show
-from kafka08.cli.failures import advice_for, exit_if_silent
+from kafka08.cli.failures import exit_if_silent, say_advice
 from kafka08.cli.options import (
     Whole,
+    broker_keys,
+    cluster_admin,
     cluster_options,
-    cluster_place,
     example,
     json_option,
-    level_keys,
     level_option,
-    profile_keys,
     profile_option,
     read_config,
 )
@@ -67,8 +65,8 @@ def start_broker(
     from kafka08.broker.process.main import run
 
     log_level = click.get_current_context().meta.get(LEVEL, "info")
-    options = {**level_keys(level), **profile_keys(profile)}
-    sys.exit(run(read_config(config, overrides, options=options), log_level))
+    properties = read_config(config, overrides, options=broker_keys(level, profile))
+    sys.exit(run(properties, log_level))
 
 
 @broker.command(epilog=example("kafka08 broker ping localhost:9092,localhost:9093"))
@@ -84,9 +82,8 @@ def ping(bootstrap: str, as_json: bool) -> None:
     from kafka08.client import ClusterClient, parse_bootstrap
     from kafka08.errors import KafkaError
 
-    silent = 0
     results: list[dict[str, object]] = []
-    advice: dict[str | None, None] = {}
+    failed: list[KafkaError] = []
     for host, port in parse_bootstrap(bootstrap):
         client = ClusterClient(
             [(host, port)], timeout_ms=PING_TIMEOUT_MS, connect_timeout_ms=PING_TIMEOUT_MS
@@ -94,10 +91,9 @@ def ping(bootstrap: str, as_json: bool) -> None:
         try:
             known = client.refresh()
         except KafkaError as error:
-            silent += 1
+            failed.append(error)
             results.append({"address": host_port(host, port), "error": str(error)})
             say(f"{host_port(host, port)} does not respond: {error}")
-            advice.setdefault(advice_for(error))
         else:
             brokers, topics = len(known.brokers), len(known.topics)
             results.append({"address": host_port(host, port), "brokers": brokers, "topics": topics})
@@ -105,36 +101,34 @@ def ping(bootstrap: str, as_json: bool) -> None:
                 show(f"{host_port(host, port)} brokers {brokers} topics {topics}")
         finally:
             client.close()
-    for text in filter(None, advice):
-        say(f"Try: {text}")
+    say_advice(failed)
     if as_json:
         show_json(results)
-    sys.exit(1 if silent else 0)
+    sys.exit(1 if failed else 0)
 
 
 @broker.command("list", epilog=example("kafka08 broker list --zookeeper localhost:2181"))
 @json_option("One JSON list, as from describe.")
 @cluster_options
-def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
+def list_(as_json: bool) -> None:
     """List the brokers: address, controller, and how many partitions each leads, holds, and holds
     out of sync. The list includes unregistered brokers that have replicas."""
     brokers, silent = read_brokers([])
     if as_json:
-        show(json.dumps([found.as_dict() for found in brokers]))
-        exit_if_silent(silent)
-        return
-    rows = [
-        (
-            found.broker_id,
-            address(found),
-            "yes" if found.is_controller else None,
-            found.leaders,
-            found.replicas,
-            len(found.out_of_sync),
-        )
-        for found in brokers
-    ]
-    show_table(COLUMNS, rows)
+        show_json([found.as_dict() for found in brokers])
+    else:
+        rows = [
+            (
+                found.broker_id,
+                address(found),
+                "yes" if found.is_controller else None,
+                found.leaders,
+                found.replicas,
+                len(found.out_of_sync),
+            )
+            for found in brokers
+        ]
+        show_table(COLUMNS, rows)
     exit_if_silent(silent)
 
 
@@ -142,9 +136,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
 @click.argument("broker_ids", nargs=-1, type=Whole(0), metavar="[ID]...")
 @json_option("One JSON list.")
 @cluster_options
-def describe(
-    broker_ids: tuple[int, ...], as_json: bool, bootstrap: str | None, zookeeper: str | None
-) -> None:
+def describe(broker_ids: tuple[int, ...], as_json: bool) -> None:
     """Describe the brokers with these IDs, or all: registration, and the state of their partitions.
 
     under replicated: it leads the partition, and a replica is not in sync. out of sync: its own
@@ -152,7 +144,7 @@ def describe(
     """
     brokers, silent = read_brokers(broker_ids)
     if as_json:
-        show(json.dumps([found.as_dict() for found in brokers]))
+        show_json([found.as_dict() for found in brokers])
         exit_if_silent(silent)
         return
     for found in brokers:
@@ -166,10 +158,8 @@ def read_brokers(
     """The brokers with these ids, all if there are none; and why some of them do not respond.
     NoBrokersAvailable if there is none at all."""
     from kafka08.admin import BrokerAdmin
-    from kafka08.admin.choice import admin_of
-    from kafka08.runtime.threads import THREADS
 
-    with admin_of(cluster_place(), THREADS) as admin:
+    with cluster_admin() as admin:
         found = admin.describe_brokers(list(broker_ids) or None)
         if isinstance(admin, BrokerAdmin):
             return found, {}

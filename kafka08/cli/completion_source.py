@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections.abc import Callable, Collection
 from contextlib import closing
 from functools import partial
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from kafka08.cli.background import Background
 from kafka08.cli.options import legal_topic
 
 if TYPE_CHECKING:
@@ -78,21 +78,9 @@ def within(seconds: float, prepare: Callable[[], Callable[[], Values]]) -> Value
     one of them fails: Tab must not print an error."""
     logging.disable()
     try:
-        ask = prepare()
+        return Background(prepare(), name="completion").result(seconds)
     except Exception:  # noqa: BLE001 - Tab shows no errors
         return ()
-    found: list[Values] = []
-
-    def run() -> None:
-        try:
-            found.append(ask())
-        except Exception:  # noqa: BLE001 - the root of a thread; Tab shows no errors
-            pass
-
-    asking = threading.Thread(target=run, name="completion", daemon=True)
-    asking.start()
-    asking.join(seconds)
-    return found[0] if found else ()
 
 
 def nothing() -> Values:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from kafka08.cli.background import Background, Unfinished
+from kafka08.cli.background import run_until_stopped
 from kafka08.cli.echo import say
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import Whole, cluster_options, cluster_place, example, interval_option
@@ -48,16 +48,14 @@ TOKEN_CHARACTERS_MIN = 16
     help="Create, alter and delete topics, elect leaders, set groups' offsets.",
 )
 @interval_option(INTERVAL_S, at_least=0.5)
-@cluster_options
 @handles_stop_signals
+@cluster_options
 def console(
     listen: int,
     host: str,
     names: tuple[str, ...],
     allow_changes: bool,
     interval: float,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Serve a cluster to browsers: brokers, topics, groups with their lag, messages, the doctor.
 
@@ -99,9 +97,4 @@ def console(
         with live:
             live.run(interval, stopping)
 
-    reading = Background(work, name="console", on_end=stopping.set)
-    stopping.wait()
-    try:
-        reading.result(STOP_S)
-    except Unfinished:  # it only reads, so nothing is half done
-        return
+    run_until_stopped(work, stopping, name="console", patience_s=STOP_S)

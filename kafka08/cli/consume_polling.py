@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kafka08.cli.consume_partition import find_start
 from kafka08.cli.echo import say
 from kafka08.cli.message_output import MessageOutput, output_descriptor
-from kafka08.cli.options import read_client_config
+from kafka08.cli.options import given, read_client_config
 from kafka08.cli.peer_kind import PeerKind, kind_of_peer
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.printing import Printing
@@ -58,9 +58,7 @@ def consume_group(
     """Print the messages of `source` as a member of a group, and commit printed messages."""
     from kafka08.consumer import KafkaConsumer
 
-    options = {} if group is None else {"group.id": group}
-    if assignor is not None:
-        options["partition.assignment.strategy"] = assignor
+    options = given({"group.id": group, "partition.assignment.strategy": assignor})
     if from_beginning:
         options["auto.offset.reset"] = "earliest"
     config, idle_limit_ms = read_consumer_config(options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka08.cli.echo import say
 from kafka08.cli.message_output import output_descriptor
-from kafka08.cli.options import read_client_config
+from kafka08.cli.options import given, read_client_config
 from kafka08.cli.printer import POLL_MS, Printer
 from kafka08.cli.printing import Printing
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
@@ -34,7 +34,7 @@ def consume_streams(
     threads: int,
 ) -> None:
     """Print the messages of `source` as a member of a group, and commit printed messages."""
-    options = {} if group is None else {"group.id": group}
+    options = given({"group.id": group})
     if from_beginning:
         options["auto.offset.reset"] = "smallest"
     properties = read_client_config("zookeeper", "zookeeper.connect", options=options)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 
 from kafka08.cli.echo import show
-from kafka08.cli.options import cluster_options, cluster_place, example, json_option
+from kafka08.cli.options import (
+    cluster_options,
+    cluster_place,
+    example,
+    json_option,
+    log_dirs_option,
+)
+from kafka08.cli.table import show_json
 from kafka08.listing import counted
 
 FILE = click.Path(dir_okay=False)
@@ -26,9 +32,7 @@ def list_checks(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 
 @click.command(epilog=example("kafka08 doctor --zookeeper localhost:2181"))
-@click.option(
-    "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
-)
+@log_dirs_option
 @click.option("--broker", "brokers", multiple=True, type=FILE, help="A broker's properties file.")
 @click.option(
     "--consumer", "consumers", multiple=True, type=FILE, help="A consumer's properties file."
@@ -52,8 +56,6 @@ def doctor(
     consumers: tuple[str, ...],
     producers: tuple[str, ...],
     as_json: bool,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Check a whole cluster: say what is wrong, why it matters, and what to do. Changes nothing.
 
@@ -88,19 +90,9 @@ def doctor(
     problems = sum(finding.is_problem for finding in findings)
     partitions = sum(1 for _ in snapshot.partitions())
     if as_json:
-        rows = [
-            {
-                "check": f.check,
-                "severity": f.severity.value,
-                "where": f.where,
-                "what": f.what,
-                "why": f.why,
-                "command": f.command,
-            }
-            for f in findings
-        ]
+        rows = [finding.as_dict() for finding in findings]
         counts = {"brokers": len(snapshot.brokers), "partitions": partitions}
-        show(json.dumps({"problems": problems, "checks": len(CHECKS), **counts, "findings": rows}))
+        show_json({"problems": problems, "checks": len(CHECKS), **counts, "findings": rows})
     else:
         for finding in findings:
             if finding not in shown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
@@ -41,6 +41,7 @@ from kafka08.errors import (
     ZooKeeperUnreachable,
 )
 from kafka08.nearest import did_you_mean
+from kafka08.structs import TopicPartition
 
 FAILED: Final = 1
 MISUSE: Final = 2
@@ -158,12 +159,6 @@ def no_such_group(
     )
 
 
-def check_topic_exists(topic: str, known: Collection[str]) -> None:
-    """UnknownTopicOrPartition, with the nearest name, unless `topic` is one of the `known`."""
-    if topic not in known:
-        raise UnknownTopicOrPartition(f"topic {topic} does not exist{did_you_mean(topic, known)}")
-
-
 def exit_if_silent(brokers: Mapping[int, str]) -> None:
     """Name the registered brokers that do not respond (id → why), and exit with FAILED, if there
     are any: what ZooKeeper says of them may not be so."""
@@ -173,6 +168,24 @@ def exit_if_silent(brokers: Mapping[int, str]) -> None:
         say(f"Unknown: whether broker {broker_id} works: {why}")
     if brokers:
         sys.exit(FAILED)
+
+
+def report_failed(title: str, failed: Mapping[TopicPartition, Exception]) -> int:
+    """Say on stderr which partitions failed, why, and what to do; returns the exit code."""
+    from kafka08.cli.echo import say
+
+    for tp, error in failed.items():
+        say(f"{title}: {tp}: {error}")
+    say_advice(failed.values())
+    return FAILED if failed else 0
+
+
+def say_advice(errors: Iterable[Exception]) -> None:
+    """Say what to do about several errors, the same once."""
+    from kafka08.cli.echo import say
+
+    for advice in dict.fromkeys(filter(None, map(advice_for, errors))):
+        say(f"Try: {advice}")
 
 
 def drop_unwritten() -> None:

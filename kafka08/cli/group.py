@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -25,9 +23,9 @@ from kafka08.cli.offset_plans import (
     store_option,
 )
 from kafka08.cli.options import (
+    cluster_admin,
     cluster_options,
     cluster_place,
-    cluster_security,
     dry_run_option,
     example,
     json_option,
@@ -38,8 +36,6 @@ from kafka08.cli.table import as_objects, show_json, show_table
 if TYPE_CHECKING:
     from kafka08.groups import GroupReader
     from kafka08.groups.views import ShownGroup
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LIST_COLUMNS: Final = ("group", "kind", "state", "members", "topics")
 
@@ -52,20 +48,18 @@ def group() -> None:
     problems. For groups with a coordinator --bootstrap is enough."""
 
 
-def kind_option(function: Function) -> Function:
-    """--kind zookeeper|coordinator."""
-    return click.option(
-        "--kind",
-        type=click.Choice(["zookeeper", "coordinator"]),
-        help="Which group, if ZooKeeper and a coordinator have one of this name. Default: the one "
-        "with members; if both have some, that in ZooKeeper.",
-    )(function)
+kind_option = click.option(
+    "--kind",
+    type=click.Choice(["zookeeper", "coordinator"]),
+    help="Which group, if ZooKeeper and a coordinator have one of this name. Default: the one with "
+    "members; if both have some, that in ZooKeeper.",
+)
 
 
 @group.command("list", epilog=example("kafka08 group list --bootstrap localhost:9092"))
 @json_option()
 @cluster_options
-def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
+def list_(as_json: bool) -> None:
     """List the groups in ZooKeeper and those that brokers coordinate (from 0.9 on), with their live
     members. Exits 1 if a broker did not respond, so that its groups are missing."""
     from kafka08.cli.group_view import note_zookeeper_is_not_read, warn_of_failed_requests
@@ -87,7 +81,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
             rows.append((g.name, COORDINATOR, g.state, len(g.members), topics))
     rows.sort(key=lambda row: row[:2])
     if as_json:
-        show(json.dumps(as_objects(LIST_COLUMNS, rows)))
+        show_json(as_objects(LIST_COLUMNS, rows))
     else:
         show_table(LIST_COLUMNS, [(*row[:-1], ",".join(row[-1])) for row in rows])
     warn_of_failed_requests(coordinated.failed_requests)
@@ -101,9 +95,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
 @kind_option
 @json_option()
 @cluster_options
-def describe(
-    name: str, kind: str | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
-) -> None:
+def describe(name: str, kind: str | None, as_json: bool) -> None:
     """Show the members of GROUP, and owner, offsets and lag of each partition of its topics.
 
     The lag of a partition without a committed offset counts from the log's start. An offset in
@@ -113,7 +105,7 @@ def describe(
 
     view = read_group(name, kind, with_times=True)
     if as_json:
-        show(json.dumps(view.as_dict()))
+        show_json(view.as_dict())
     else:
         show_group(view)
         warn_of_failed_requests(view.failed_requests)
@@ -129,9 +121,7 @@ def describe(
 @kind_option
 @json_option()
 @cluster_options
-def explain(
-    name: str, kind: str | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
-) -> None:
+def explain(name: str, kind: str | None, as_json: bool) -> None:
     """Say what is wrong with GROUP, why, and what to do. Exits 1 if there is a problem.
 
     During a rebalance a group shows problems that disappear by themselves.
@@ -141,7 +131,7 @@ def explain(
     view = read_group(name, kind)
     findings = view.findings()
     if as_json:
-        show(json.dumps({"group": name, "findings": [asdict(f) for f in findings]}))
+        show_json({"group": name, "findings": [asdict(f) for f in findings]})
     else:
         for finding in findings:
             show(str(finding))
@@ -173,8 +163,6 @@ def reset(
     store: str | None,
     execute: bool,
     as_json: bool,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Plan new offsets for GROUP, of either kind, in all partitions of its topics; --execute
     commits them. Refuses a group with live members, which would overwrite them.
@@ -201,23 +189,20 @@ def reset(
 @dry_run_option
 @json_option("One JSON object.")
 @cluster_options
-def delete(
-    name: str, dry_run: bool, as_json: bool, bootstrap: str | None, zookeeper: str | None
-) -> None:
+def delete(name: str, dry_run: bool, as_json: bool) -> None:
     """Delete GROUP, which has a coordinator and no members, with its offsets in Kafka. It needs
     --bootstrap, and brokers of Kafka 1.1 or later."""
     from kafka08.admin import BrokerAdmin
-    from kafka08.client import parse_bootstrap
     from kafka08.errors import AdminError
 
     if not prefers_bootstrap():
         raise click.UsageError("Groups are deleted by brokers: give --bootstrap alone.")
-    assert bootstrap is not None, "prefers_bootstrap"
     kinds = {finding.kind for finding in read_group(name, "coordinator").findings()}
     if dry_run and "no-members" not in kinds:
         raise AdminError(f"Group {name} has members: stop them first")
     if not dry_run:
-        with BrokerAdmin(parse_bootstrap(bootstrap), security=cluster_security()) as admin:
+        with cluster_admin() as admin:
+            assert isinstance(admin, BrokerAdmin), "prefers_bootstrap"
             admin.delete_group(name)
     if as_json:
         show_json({"group": name, "deleted": not dry_run})

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
-from io import BufferedReader, RawIOBase
+from io import BufferedReader, RawIOBase, StringIO
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
 
         def get_stderr(self) -> Any:
             """Logs no traceback of a client that disconnected either."""
-            return NullStream()
+            return StringIO()
 
     wsgi: WSGIApplication = app
     try:
@@ -103,13 +103,3 @@ class RequestReader(RawIOBase):
             self._connection.settimeout(RESPONSE_S_MAX)
         self._left -= count
         return count
-
-
-class NullStream:
-    """A stream that keeps nothing."""
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-    def flush(self) -> None:
-        """Nothing was kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,33 +157,27 @@ def partition_directories(directory: Path) -> list[Path]:
 def is_partition(directory: Path) -> bool:
     """Whether it holds a segment; or only files, one of them a misnamed segment, and its own name
     is that of a partition's directory. By its name if it cannot be read."""
-    from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
+    from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX, base_offset_of
 
     try:
         entries = list(directory.iterdir())
     except OSError:
         return is_named_so(directory)
     segments = [path for path in entries if path.suffix in {LOG_SUFFIX, *INDEX_SUFFIXES}]
-    if any(map(has_base_offset, segments)):
+    if any(can_be_parsed(base_offset_of, path) for path in segments):
         return True
     return bool(segments) and all(map(Path.is_file, entries)) and is_named_so(directory)
-
-
-def has_base_offset(path: Path) -> bool:
-    from kafka08.log.names import base_offset_of
-
-    try:
-        base_offset_of(path)
-    except CorruptLog:
-        return False
-    return True
 
 
 def is_named_so(directory: Path) -> bool:
     from kafka08.log.names import parse_partition_directory
 
+    return can_be_parsed(parse_partition_directory, directory.absolute())
+
+
+def can_be_parsed(parse: Callable[[Path], object], path: Path) -> bool:
     try:
-        parse_partition_directory(directory.absolute())
+        parse(path)
     except CorruptLog:
         return False
     return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka08.cli.background import Background, Unfinished
+from kafka08.cli.background import run_until_stopped
 from kafka08.cli.echo import pass_on, say
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import (
@@ -59,8 +59,8 @@ STOP_S = 1.0
     show_default=True,
     help="A message of the probe that is not read within this time is lost.",
 )
-@cluster_options
 @handles_stop_signals
+@cluster_options
 def metrics(
     listen: int | None,
     host: str,
@@ -68,8 +68,6 @@ def metrics(
     topic: str | None,
     probe_interval: float,
     probe_timeout: float,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Show the metrics of a cluster of any kind: brokers, partitions, groups in both stores.
 
@@ -109,15 +107,11 @@ def metrics(
                 is_whole.set()
             return exporter.body
 
-    reading = Background(work, name="exporter", on_end=stopping.set)
-    stopping.wait()
-    try:
-        body = reading.result(0 if listen is None else STOP_S)
-    except Unfinished:  # it only reads, so nothing is left half done
-        if listen is None:
-            raise click.Abort from None
-        return
+    patience_s = 0 if listen is None else STOP_S
+    body = run_until_stopped(work, stopping, name="exporter", patience_s=patience_s)
     if listen is None:
+        if body is None:
+            raise click.Abort
         pass_on(body)  # into a file or pipe as Prometheus reads it
         sys.exit(0 if is_whole.is_set() else 1)
 

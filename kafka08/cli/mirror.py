@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafka08.cli.echo import say
 from kafka08.cli.failures import own_options
-from kafka08.cli.options import Whole, example, json_option, read_config, topic_filter
-from kafka08.cli.progress import report_messages
-from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
+from kafka08.cli.options import Whole, example, given, json_option, read_config, topic_filter
+from kafka08.cli.progress import copy_until_stopped
+from kafka08.cli.signals import StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
-    from kafka08.consumer.subscription import TopicFilter
     from kafka08.mirror import Mirror
 
 ON_FAILURE: Final = ("abort", "skip")
@@ -126,7 +124,7 @@ def mirror(
     from kafka08.producer import KafkaProducerConfig
     from kafka08.producer.kafka_producer_config import SERIALIZERS_OF_BYTES
 
-    topics = read_filter(whitelist, blacklist)
+    topics = topic_filter(whitelist, blacklist)
     source = read_config(
         consumer_config,
         consumer_override,
@@ -149,15 +147,9 @@ def mirror(
         MirrorSettings(streams, producers, OnFailure(on_failure), keep_partitions),
     )
     say_if_refused(source["zookeeper.connect"])
-    reporter = threading.Thread(target=report_messages, args=(made, stopping), daemon=True)
     try:
-        if progress:
-            reporter.start()
-        made.run(stopping, starting=stopping.waiting)
-    except Stopped:
-        pass  # before it had anything to copy
+        copy_until_stopped(made, stopping, shows_progress=progress)
     finally:
-        stopping.set()
         if as_json:
             show_json(made.counts._asdict())
         say(summary(made))
@@ -172,17 +164,6 @@ def say_if_refused(connect: str) -> None:
     hosts, _ = split_connect(connect)
     if is_refused(hosts):
         say(f"Waiting for ZooKeeper of the source: {explain(hosts)}")
-
-
-def read_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
-    """Raises UsageError, ConfigError (a bad pattern)."""
-    if (whitelist is None) == (blacklist is None):
-        raise click.UsageError("Give one of --whitelist and --blacklist.")
-    return topic_filter(whitelist, blacklist)
-
-
-def given(options: dict[str, str | None]) -> dict[str, str]:
-    return {key: value for key, value in options.items() if value is not None}
 
 
 def require(properties: dict[str, str], key: str, option: str, file: str) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,11 +13,18 @@ from kafka08.cli.commands import Commands
 from kafka08.cli.echo import say, show
 from kafka08.cli.failures import own_options
 from kafka08.cli.offset_plans import STORES, execute_option
-from kafka08.cli.options import Whole, example, json_option, topic_filter
-from kafka08.cli.progress import report_messages
-from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
-from kafka08.cli.table import as_objects, show_table
-from kafka08.config import load_properties
+from kafka08.cli.options import (
+    Whole,
+    combined,
+    example,
+    given,
+    json_option,
+    read_config,
+    topic_filter,
+)
+from kafka08.cli.progress import copy_until_stopped
+from kafka08.cli.signals import StopRequest, handles_stop_signals
+from kafka08.cli.table import as_objects, show_json, show_table
 from kafka08.listing import counted
 from kafka08.nearest import did_you_mean
 
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from kafka08.mirror.move import Move
     from kafka08.mirror.switching import GroupSwitch
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 FILE: Final = click.Path(dir_okay=False)
 EXAMPLE: Final = (
     "--source-zookeeper old:2181 --target-bootstrap new:9093 --target-config new.properties "
@@ -35,7 +39,7 @@ EXAMPLE: Final = (
 )
 
 
-OPTIONS: Final = (
+between = combined(
     click.option(
         "--source-zookeeper",
         metavar="HOST:PORT[,..][/chroot]",
@@ -78,6 +82,7 @@ OPTIONS: Final = (
         help="Replicas of new topics. Default: those of the source, at most one a broker.",
     ),
 )
+"""The options that name the source, the target and the topics, for `moved`."""
 
 
 @click.group(cls=Commands, epilog=example(f"kafka08 move plan {EXAMPLE}"))
@@ -86,20 +91,11 @@ def move() -> None:
     groups' offsets with them. `kafka08 mirror` copies without an end, to brokers of any age."""
 
 
-def between(function: Function) -> Function:
-    """The options that name the source, the target and the topics, for `moved`."""
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
-
-
 def moved(options: dict[str, Any], *, skips_deleted: bool = False) -> Move:
     """The move that the options of `between` name. UsageError, ConfigError."""
     from kafka08.mirror.move import Cluster, Move
 
-    whitelist, blacklist = options["whitelist"], options["blacklist"]
-    if (whitelist is None) == (blacklist is None):
-        raise click.UsageError("Give one of --whitelist and --blacklist.")
+    topics = topic_filter(options["whitelist"], options["blacklist"])
     zookeeper, bootstrap = options["source_zookeeper"], options["source_bootstrap"]
     if (zookeeper is None) == (bootstrap is None):
         raise click.UsageError("Give one of --source-zookeeper and --source-bootstrap.")
@@ -108,7 +104,7 @@ def moved(options: dict[str, Any], *, skips_deleted: bool = False) -> Move:
     return Move(
         Cluster(zookeeper, properties_of(options["source_config"], bootstrap)),
         Cluster(None, properties_of(options["target_config"], options["target_bootstrap"])),
-        topic_filter(whitelist, blacklist),
+        topics,
         options["name"],
         replication_factor=options["replication_factor"],
         skips_deleted=skips_deleted,
@@ -116,8 +112,7 @@ def moved(options: dict[str, Any], *, skips_deleted: bool = False) -> Move:
 
 
 def properties_of(path: str | None, bootstrap: str | None) -> dict[str, str]:
-    properties = {} if path is None else load_properties(path)
-    return properties if bootstrap is None else {**properties, "bootstrap.servers": bootstrap}
+    return read_config(path, options=given({"bootstrap.servers": bootstrap}))
 
 
 @contextmanager
@@ -136,7 +131,7 @@ def plan(as_json: bool, **options: Any) -> None:
     nothing. Exits 1 if something stands against it."""
     steps = moved(options).plan()
     if as_json:
-        show(json.dumps([step.as_dict() for step in steps]))
+        show_json([step.as_dict() for step in steps])
     elif not steps:
         show("No topic of the source matches.")
     else:
@@ -167,17 +162,12 @@ def start(skip_deleted: bool, as_json: bool, progress: bool, **options: Any) -> 
     """
     stopping = StopRequest()
     made = moved(options, skips_deleted=skip_deleted)
-    if progress:
-        threading.Thread(target=report_messages, args=(made, stopping), daemon=True).start()
     try:
-        made.run(stopping, starting=stopping.waiting)
-    except Stopped:
-        pass  # before it had anything to copy
+        copy_until_stopped(made, stopping, shows_progress=progress)
     finally:
-        stopping.set()
         counts = made.counts
         if as_json:
-            show(json.dumps({"messages": counts.messages, "bytes": counts.bytes}))
+            show_json({"messages": counts.messages, "bytes": counts.bytes})
         say(f"Copied {counted(counts.messages, 'message')} ({counts.bytes} bytes).")
 
 
@@ -201,8 +191,7 @@ def status(as_json: bool, **options: Any) -> None:
              "position": r.position, "lag": r.lag}
             for r in rows
         ]  # fmt: skip
-        groups_ = [group.as_dict() for group in groups]
-        show(json.dumps({"partitions": partitions, "groups": groups_}))
+        show_json({"partitions": partitions, "groups": [group.as_dict() for group in groups]})
     else:
         show_table(
             ("partition", "source start", "source end", "copied to", "lag"),
@@ -245,7 +234,7 @@ def verify(last: int | None, as_json: bool, **options: Any) -> None:
     if as_json:
         names = ("topic", "partition", "offset", "what")
         rows = [(*tp, offset, what) for tp, offset, what in found.differences]
-        show(json.dumps({"messages": found.messages, "differences": as_objects(names, rows)}))
+        show_json({"messages": found.messages, "differences": as_objects(names, rows)})
     else:
         show(
             f"{counted(found.messages, 'message')} are the same, "
@@ -299,7 +288,7 @@ def switch(
     with Switcher(made.target) as switcher:
         wanted = [switcher.checked(found[name]) for name in (groups or found)]
         if as_json:
-            show(json.dumps([one.as_dict() for one in wanted]))
+            show_json([one.as_dict() for one in wanted])
         else:
             show_groups(wanted)
         if refused := [f"  - {g.group}: {why}" for g in wanted for why in g.refusals]:

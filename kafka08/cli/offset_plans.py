@@ -16,6 +16,7 @@ import click
 
 from kafka08.cli.echo import say
 from kafka08.cli.lag import warn_of_never_committed
+from kafka08.cli.offset_cells import OFFSET_COLUMNS, offset_cells
 from kafka08.cli.options import cluster_place, is_number
 from kafka08.cli.table import show_rows
 from kafka08.cli.times import no_times, parse_ms
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from kafka08.observe.group import PartitionFacts
     from kafka08.structs import TopicPartition
 
-PLAN_COLUMNS: Final = (
-    *("topic", "partition", "zookeeper", "kafka", "log start", "log end", "new", "moved"),
-)
+PLAN_COLUMNS: Final = (*OFFSET_COLUMNS, "new", "moved")
 WHERE: Final = {"zookeeper": "ZooKeeper", "kafka": "Kafka", "dual": "ZooKeeper and Kafka"}
 STORES: Final = {"both": "dual", "zookeeper": "zookeeper", "kafka": "kafka"}
 
@@ -144,23 +143,12 @@ def carry_out(
     """Show the plan; execute it with `execute`. Exits 1 if it is refused."""
     from kafka08.zk.migration_protocol import OffsetStorage
 
-    rows = [
-        (
-            *c.facts.topic_partition,
-            c.facts.zookeeper,
-            c.facts.kafka,
-            c.facts.log_start,
-            c.facts.log_end,
-            c.offset,
-            c.messages,
-        )
-        for c in plan.changes
-    ]
     if as_csv:
         csv.writer(sys.stdout, lineterminator="\n").writerows(
             (*tp, offset) for tp, offset in plan.offsets.items()
         )
     else:
+        rows = [(*offset_cells(c.facts), c.offset, c.messages) for c in plan.changes]
         show_offsets(PLAN_COLUMNS, rows, as_json, partitions=[c.facts for c in plan.changes])
     for tp in plan.untimed:
         say(f"Warning: {no_times(tp)}. Its new offset is the log's end. {OTHER_TARGETS}")

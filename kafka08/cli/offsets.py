@@ -11,6 +11,7 @@ import click
 from kafka08.cli.commands import Commands
 from kafka08.cli.echo import pass_on, say
 from kafka08.cli.failures import no_such_group
+from kafka08.cli.offset_cells import OFFSET_COLUMNS, offset_cells
 from kafka08.cli.offset_plans import (
     TARGET_HELP,
     TARGETS,
@@ -26,6 +27,7 @@ from kafka08.cli.offset_plans import (
 from kafka08.cli.options import (
     Whole,
     cluster_options,
+    dry_run_option,
     example,
     json_option,
     match_option,
@@ -38,13 +40,11 @@ if TYPE_CHECKING:
 
     from kafka08.admin.connections import Connections
     from kafka08.admin.group_facts import GroupFacts
-    from kafka08.admin.group_offsets import GroupOffsets
-    from kafka08.errors import KafkaError
     from kafka08.observe.group import PartitionFacts
     from kafka08.observe.lag import TopicLag
     from kafka08.structs import TopicPartition
 
-COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
+COLUMNS = (*OFFSET_COLUMNS, "lag")
 COORDINATED = "that has a coordinator"
 LAG_COLUMNS = ("topic", "partitions", "never committed", "largest", "lag")
 
@@ -60,18 +60,10 @@ def offsets() -> None:
 @click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
 @json_option()
 @cluster_options
-def get(
-    group: str, topics: tuple[str, ...], as_json: bool, bootstrap: str | None, zookeeper: str | None
-) -> None:
+def get(group: str, topics: tuple[str, ...], as_json: bool) -> None:
     """Show both stores' offsets of GROUP in all partitions of its topics, and the start and end of
     the logs."""
-    from kafka08.admin.group_offsets import GroupOffsets
-
-    with connect() as connections:
-        of_group = GroupOffsets(connections, group)
-        facts = of_group.facts(topics)
-        if not of_group.is_known(facts):
-            raise not_found(of_group)
+    facts = read_known(group, topics)
     rows = [offsets_row(p, as_json) for p in facts.partitions]
     headings = (*COLUMNS, "never committed") if as_json else COLUMNS
     show_offsets(headings, rows, as_json, facts.unknown, facts.partitions)
@@ -82,23 +74,16 @@ def get(
 @click.option("--fail-above", type=Whole(0), metavar="N", help="Exit 1 if it is larger.")
 @json_option()
 @cluster_options
-def lag(
-    group: str, fail_above: int | None, as_json: bool, bootstrap: str | None, zookeeper: str | None
-) -> None:
+def lag(group: str, fail_above: int | None, as_json: bool) -> None:
     """Show the lag of GROUP by topic, in messages, from the larger of both stores' offsets. Exits 1
     if it exceeds --fail-above, or is unknown.
 
     A partition without a committed offset counts from its log's start: the lag is then a lower
     bound, and --fail-above fails.
     """
-    from kafka08.admin.group_offsets import GroupOffsets
     from kafka08.observe.lag import lag_by_topic
 
-    with connect() as connections:
-        of_group = GroupOffsets(connections, group)
-        facts = of_group.facts()
-        if not of_group.is_known(facts):
-            raise not_found(of_group)
+    facts = read_known(group)
     topics = lag_by_topic(facts.partitions)
     rows = [lag_row(row, as_json) for row in topics]
     nothing = () if rows else ("its lag: the group has no offset of an existing partition",)
@@ -120,11 +105,18 @@ def lag(
     sys.exit(1)
 
 
-def not_found(of_group: GroupOffsets) -> KafkaError:
-    """The error for a group that does not exist."""
-    return no_such_group(
-        of_group.group, of_group.known_groups(), has_zookeeper=of_group.has_zookeeper
-    )
+def read_known(group: str, topics: Sequence[str] = ()) -> GroupFacts:
+    """The facts of a group, of these topics alone if there are some. KafkaError if it does not
+    exist."""
+    from kafka08.admin.group_offsets import GroupOffsets
+
+    with connect() as connections:
+        of_group = GroupOffsets(connections, group)
+        facts = of_group.facts(topics)
+        if of_group.is_known(facts):
+            return facts
+        known = of_group.known_groups()
+        raise no_such_group(group, known, has_zookeeper=of_group.has_zookeeper)
 
 
 def lag_row(lag: TopicLag, as_json: bool) -> tuple[object, ...]:
@@ -135,7 +127,7 @@ def lag_row(lag: TopicLag, as_json: bool) -> tuple[object, ...]:
 
 def offsets_row(p: PartitionFacts, as_json: bool) -> tuple[object, ...]:
     """A row of COLUMNS; in JSON also whether it was never committed."""
-    row = (*p.topic_partition, p.zookeeper, p.kafka, p.log_start, p.log_end)
+    row = offset_cells(p)
     return (*row, p.lag, p.never_committed) if as_json else (*row, p.lag_text)
 
 
@@ -143,7 +135,7 @@ def offsets_row(p: PartitionFacts, as_json: bool) -> tuple[object, ...]:
 @click.argument("group")
 @click.argument("positions", nargs=-1, required=True, metavar="TOPIC:PARTITION=OFFSET...")
 @store_option
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@dry_run_option
 @json_option()
 @cluster_options
 def set_(
@@ -152,8 +144,6 @@ def set_(
     store: str | None,
     dry_run: bool,
     as_json: bool,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Set committed offsets of the stopped GROUP. OFFSET is that of the next message to read."""
     from kafka08.admin.group_offsets import GroupOffsets
@@ -167,13 +157,7 @@ def set_(
 
 @offsets.command(epilog=example("kafka08 offsets reset readers --to earliest --topic pages"))
 @click.argument("group")
-@click.option(
-    "--to",
-    "target",
-    required=True,
-    metavar=TARGETS,
-    help=TARGET_HELP,
-)
+@click.option("--to", "target", required=True, metavar=TARGETS, help=TARGET_HELP)
 @click.option("--topic", "topics", multiple=True, help="Only these topics (repeat for more).")
 @store_option
 @execute_option
@@ -186,8 +170,6 @@ def reset(
     store: str | None,
     execute: bool,
     as_json: bool,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Plan new offsets for the stopped GROUP in all partitions of its topics, committed or not;
     --execute commits them.
@@ -233,8 +215,6 @@ def export(
     output: Path | None,
     form: str,
     store: str | None,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Write the offsets of the GROUPs, by default of all; without --zookeeper, of those that have
     a coordinator. Exits 1 if a group does not exist, or is left out because some of its offsets are
@@ -312,8 +292,6 @@ def import_(
     store: str | None,
     execute: bool,
     as_json: bool,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Plan to set the offsets in FILE, in our format, which has each store's own, or that of
     ExportZkOffsets; --execute commits them. Refuses groups with live members, and offsets outside

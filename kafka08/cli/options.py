@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -19,7 +20,8 @@ from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 
 if TYPE_CHECKING:
-    from kafka08.client import Security
+    from kafka08.admin import AdminClient, BrokerAdmin
+    from kafka08.client import ClusterClient, Security
     from kafka08.consumer.subscription import TopicFilter
     from kafka08.observe.place import ClusterPlace
 
@@ -101,15 +103,15 @@ class NewDirectory(click.Path):
 NEW_DIRECTORY: Final = NewDirectory()
 
 
-def zookeeper_option(function: Function) -> Function:
-    """--zookeeper HOST:PORT[,..][/chroot], or KAFKA08_ZOOKEEPER."""
-    return _zookeeper_option(required=True)(function)
+def combined(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """One decorator for several options, which the help shows in this order."""
 
+    def add(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
 
-def client_zookeeper_option(function: Function) -> Function:
-    """--zookeeper as in `zookeeper_option`, for a command whose --config may have it: see
-    `read_client_config`."""
-    return _zookeeper_option(required=False)(function)
+    return add
 
 
 def _zookeeper_option(*, required: bool) -> Callable[[Function], Function]:
@@ -123,36 +125,51 @@ def _zookeeper_option(*, required: bool) -> Callable[[Function], Function]:
     )
 
 
-def client_bootstrap_option(function: Function) -> Function:
-    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, or in --config: see `read_client_config`.
-    The JVM's producing tools call it --broker-list."""
+def _bootstrap_option(text: str, *other_names: str) -> Callable[[Function], Function]:
     return click.option(
         "--bootstrap",
-        "--broker-list",
+        *other_names,
         "bootstrap",
         envvar="KAFKA08_BOOTSTRAP",
         show_envvar=True,
         metavar="HOST:PORT[,..]",
-        help="Some brokers of the cluster.",
-    )(function)
+        help=text,
+    )
 
 
-def admin_bootstrap_option(function: Function) -> Function:
-    """--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, for a tool that uses ZooKeeper."""
-    return click.option(
-        "--bootstrap",
-        envvar="KAFKA08_BOOTSTRAP",
-        show_envvar=True,
-        metavar="HOST:PORT[,..]",
-        help="Some brokers; default: those registered in ZooKeeper.",
-    )(function)
+zookeeper_option = _zookeeper_option(required=True)
+"""--zookeeper HOST:PORT[,..][/chroot], or KAFKA08_ZOOKEEPER."""
+client_zookeeper_option = _zookeeper_option(required=False)
+"""The same for a command whose --config may have it: see `read_client_config`."""
+client_bootstrap_option = _bootstrap_option("Some brokers of the cluster.", "--broker-list")
+"""--bootstrap HOST:PORT[,..], or KAFKA08_BOOTSTRAP, or in --config: see `read_client_config`. The
+JVM's producing tools call it --broker-list."""
+admin_bootstrap_option = _bootstrap_option("Some brokers; default: those registered in ZooKeeper.")
+"""The same for a tool that uses ZooKeeper."""
 
 
 def cluster_options(function: Function) -> Function:
-    """--bootstrap and --zookeeper for a tool that needs one of them: see `cluster_addresses`. With
-    --command-config FILE, for `cluster_security`."""
-    function = _zookeeper_option(required=False)(function)
-    function = click.option(
+    """--bootstrap, --command-config FILE and --zookeeper, for a tool that needs one of both
+    addresses. It is not called with them: `cluster_place`, `cluster_admin` and `cluster_client`
+    know which ones count. The mark of `handles_stop_signals` goes above."""
+
+    @wraps(function)
+    def command(*arguments: Any, bootstrap: object, zookeeper: object, **options: Any) -> Any:
+        return function(*arguments, **options)
+
+    return cast(Function, _cluster_options(command))
+
+
+def _note_command_config(
+    context: click.Context, _: click.Parameter, value: str | None
+) -> str | None:
+    context.meta[COMMAND_CONFIG] = value
+    return value
+
+
+_cluster_options = combined(
+    _bootstrap_option("Some brokers; replaces ZooKeeper.", "--broker-list"),
+    click.option(
         "--command-config",
         "command_config",
         envvar="KAFKA08_COMMAND_CONFIG",
@@ -161,23 +178,9 @@ def cluster_options(function: Function) -> Function:
         expose_value=False,
         callback=_note_command_config,
         help="A .properties file with the keys for TLS and SASL at --bootstrap.",
-    )(function)
-    return click.option(
-        "--bootstrap",
-        "--broker-list",
-        "bootstrap",
-        envvar="KAFKA08_BOOTSTRAP",
-        show_envvar=True,
-        metavar="HOST:PORT[,..]",
-        help="Some brokers; replaces ZooKeeper.",
-    )(function)
-
-
-def _note_command_config(
-    context: click.Context, _: click.Parameter, value: str | None
-) -> str | None:
-    context.meta[COMMAND_CONFIG] = value
-    return value
+    ),
+    client_zookeeper_option,
+)
 
 
 def cluster_security() -> Security:
@@ -234,6 +237,25 @@ def cluster_place() -> ClusterPlace:
     from kafka08.observe.place import ClusterPlace
 
     return ClusterPlace(*cluster_places(), cluster_security())
+
+
+def cluster_admin() -> AdminClient | BrokerAdmin:
+    """The admin client for the running command with `cluster_options`. UsageError, ConfigError,
+    ZooKeeperError."""
+    from kafka08.admin.choice import admin_of
+    from kafka08.runtime.threads import THREADS
+
+    return admin_of(cluster_place(), THREADS)
+
+
+def cluster_client(command: str, **settings: Any) -> ClusterClient:
+    """A client of the brokers of the running command with `cluster_options`, which has this name;
+    `settings` as of ClusterClient. Raises as `cluster_addresses`, and ConfigError."""
+    from kafka08.client import ClusterClient
+
+    return ClusterClient(
+        cluster_addresses(), client_id=f"kafka08-{command}", security=cluster_security(), **settings
+    )
 
 
 def prefers_bootstrap() -> bool:
@@ -296,21 +318,25 @@ dry_run_option = click.option(
 )
 
 
-def config_options(function: Function) -> Function:
-    """--config FILE and --override KEY=VALUE, passed on as `config_file` and `overrides`."""
-    function = click.option(
+config_options = combined(
+    click.option(
+        "--config",
+        "config_file",
+        type=click.Path(dir_okay=False),
+        help="A Java .properties file with Kafka's own keys.",
+    ),
+    click.option(
         "--override",
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
         help="Set one configuration key (repeat for more); overrides --config.",
-    )(function)
-    return click.option(
-        "--config",
-        "config_file",
-        type=click.Path(dir_okay=False),
-        help="A Java .properties file with Kafka's own keys.",
-    )(function)
+    ),
+)
+"""--config FILE and --override KEY=VALUE, passed on as `config_file` and `overrides`."""
+log_dirs_option = click.option(
+    "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
+)
 
 
 def interval_option(default: float, *, at_least: float) -> Callable[[Function], Function]:
@@ -325,7 +351,7 @@ def interval_option(default: float, *, at_least: float) -> Callable[[Function], 
 
 
 def level_option(default: Level) -> Callable[[Function], Function]:
-    """The option --level, for `level_keys`. `default`: the level without it."""
+    """The option --level, for `broker_keys`. `default`: the level without it."""
     return click.option(
         "--level",
         type=click.Choice(LEVELS),
@@ -333,29 +359,28 @@ def level_option(default: Level) -> Callable[[Function], Function]:
     )
 
 
-def level_keys(level: str | None) -> dict[str, str]:
-    """The broker keys for the option; {} if it was not given."""
-    return {} if level is None else {"api.level": level}
+profile_option = click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    help="safe: no unclean elections, and acks=-1 needs two in-sync replicas if there are two. "
+    "classic (the default): as in 0.8.2.2.",
+)
+"""The option --profile, for `broker_keys`."""
 
 
-def profile_option(function: Function) -> Function:
-    """--profile classic|safe, for `profile_keys`."""
-    return click.option(
-        "--profile",
-        type=click.Choice(PROFILES),
-        help="safe: no unclean elections, and acks=-1 needs two in-sync replicas if there are "
-        "two. classic (the default): as in 0.8.2.2.",
-    )(function)
+def broker_keys(level: str | None, profile: str | None) -> dict[str, str]:
+    """The broker keys for --level and --profile."""
+    return given({"api.level": level, "kafka08.profile": profile})
 
 
-def profile_keys(profile: str | None) -> dict[str, str]:
-    """The broker keys for the option; {} if it was not given."""
-    return {} if profile is None else {"kafka08.profile": profile}
+def given(options: Mapping[str, str | None]) -> dict[str, str]:
+    """Those that were given."""
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def read_config(
     config_file: str | None,
-    overrides: tuple[str, ...],
+    overrides: tuple[str, ...] = (),
     defaults: Mapping[str, str] = {},
     options: Mapping[str, str] = {},
 ) -> dict[str, str]:
@@ -410,9 +435,12 @@ def legal_topic(_: click.Context, parameter: click.Parameter, value: Names) -> N
 
 
 def topic_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
-    """The filter of the one that is given. Raises UsageError, ConfigError (a bad pattern)."""
+    """The filter of the one that is given. UsageError for both or none, ConfigError for a bad
+    pattern."""
     from kafka08.consumer import Blacklist, Whitelist
 
+    if (whitelist is None) == (blacklist is None):
+        raise click.UsageError("Give one of --whitelist and --blacklist.")
     if whitelist == "":
         raise click.UsageError("--whitelist '' matches no topic")
     return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)

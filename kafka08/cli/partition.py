@@ -177,7 +177,7 @@ def broker_ids(text: str) -> list[int]:
 def show_statuses(found: dict[TopicPartition, MoveStatus], as_json: bool) -> int:
     """Print the status of moves, in the words of the JVM's tool; returns the exit code."""
     if as_json:
-        show(json.dumps({f"{tp.topic}-{tp.partition}": s.name for tp, s in found.items()}))
+        show_json({f"{tp.topic}-{tp.partition}": s.name for tp, s in found.items()})
     else:
         show("Status of partition reassignment:")
         for tp, status in found.items():

@@ -171,7 +171,8 @@ def send_lines(
     shown: Progress,
     stop: StopRequest,
 ) -> None:
-    """Send all lines. Stopped if a signal comes while it waits."""
+    """Send all lines. Stopped if a signal comes while it waits; NoBrokersAvailable, also for an
+    empty input."""
     batches = line_batches(source)
     while True:
         with stop.waiting():
@@ -189,20 +190,14 @@ def send_lines(
             sender.send(lines[:some])
             shown.add(some, time.monotonic() - started)
             del lines[:some]
-    if not sender.taken:
-        with stop.waiting():
-            await_broker(sender)
+    if not sender.taken:  # no request tells whether a broker responds
+        with stop.waiting(), closing(sender.connect()) as client:
+            client.refresh()
 
 
 def stopped_early() -> LinesNotSent:
     """The error after a signal: there may have been more input."""
     return LinesNotSent("stopped by a signal before the end of the input")
-
-
-def await_broker(sender: LineSender | RecordSender) -> None:
-    """NoBrokersAvailable if none responds: with an empty input no request would tell."""
-    with closing(sender.connect()) as client:
-        client.refresh()
 
 
 def say_if_absent(sender: LineSender | RecordSender) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
 from kafka08.cli.echo import say
+from kafka08.cli.signals import Stopped, StopRequest
 from kafka08.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -13,6 +15,20 @@ if TYPE_CHECKING:
     from kafka08.runtime import Event
 
 REPORT_S: Final = 1.0
+
+
+def copy_until_stopped(
+    copying: Mirror | Move, stopping: StopRequest, *, shows_progress: bool
+) -> None:
+    """Run it; with `shows_progress` print its messages each second."""
+    if shows_progress:
+        threading.Thread(target=report_messages, args=(copying, stopping), daemon=True).start()
+    try:
+        copying.run(stopping, starting=stopping.waiting)
+    except Stopped:
+        pass  # before it had anything to copy
+    finally:
+        stopping.set()
 
 
 def report_messages(copying: Mirror | Move, stopping: Event) -> None:

@@ -15,7 +15,13 @@ from click.core import ParameterSource
 
 from kafka08.cli.background import Background
 from kafka08.cli.echo import pass_on, say, show
-from kafka08.cli.options import Number, cluster_options, cluster_place, example
+from kafka08.cli.options import (
+    Number,
+    cluster_options,
+    cluster_place,
+    example,
+    log_dirs_option,
+)
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
@@ -44,16 +50,12 @@ LOOK_S = 1.0
     show_default=True,
     help="How long to watch the cluster, reading it once a second.",
 )
-@click.option(
-    "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
-)
+@log_dirs_option
 @cluster_options
 def report(
     output: str,
     seconds: float,
     log_dirs: tuple[str, ...],
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Write one HTML page about a cluster: brokers, topics, groups, and what the doctor finds.
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ from kafka08.cli.echo import say
 from kafka08.cli.options import (
     Whole,
     client_bootstrap_option,
+    combined,
     config_options,
     example,
     json_option,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from kafka08.spark import OffsetRange
     from kafka08.spark.transfer import SparkSession
 
-Function = TypeVar("Function", bound=Callable[..., None])
-
 FORMATS = ("parquet", "csv", "json")
 DEFAULT_CORES = 2
 
@@ -45,37 +44,34 @@ def spark() -> None:
     """Copy topics to files and files to topics, with PySpark here or on a cluster."""
 
 
-def spark_options(function: Function) -> Function:
-    """The options of both commands."""
-    for option in (
-        click.option(
-            "--cores",
-            type=Whole(1),
-            help="Cores of this machine, without --master; default: 2.",
-        ),
-        click.option(
-            "--master",
-            metavar="URL",
-            help="A cluster: spark://HOST:PORT, yarn or k8s://URL; default: this machine.",
-        ),
-        click.option(
-            "--conf",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="Set one of Spark's properties (repeat for more).",
-        ),
-        click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
-        json_option("One JSON object at the end."),
-        click.option(
-            "--format",
-            "file_format",
-            default="parquet",
-            show_default=True,
-            type=click.Choice(FORMATS),
-        ),
-    ):
-        function = option(function)
-    return client_bootstrap_option(config_options(function))
+spark_options = combined(
+    client_bootstrap_option,
+    config_options,
+    click.option(
+        "--format",
+        "file_format",
+        default="parquet",
+        show_default=True,
+        type=click.Choice(FORMATS),
+    ),
+    json_option("One JSON object at the end."),
+    click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
+    click.option(
+        "--conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set one of Spark's properties (repeat for more).",
+    ),
+    click.option(
+        "--master",
+        metavar="URL",
+        help="A cluster: spark://HOST:PORT, yarn or k8s://URL; default: this machine.",
+    ),
+    click.option(
+        "--cores", type=Whole(1), help="Cores of this machine, without --master; default: 2."
+    ),
+)
+"""The options of both commands."""
 
 
 @spark.command(

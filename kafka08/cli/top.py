@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import sys
@@ -24,8 +23,10 @@ from kafka08.cli.options import (
     example,
     interval_option,
     json_option,
+    log_dirs_option,
 )
 from kafka08.cli.spinner import show_no_waits
+from kafka08.cli.table import show_json, show_table
 from kafka08.lifecycle import Closeable
 
 if TYPE_CHECKING:
@@ -52,17 +53,13 @@ KEYS: Final = {
 @interval_option(INTERVAL_S, at_least=0.5)
 @click.option("--once", is_flag=True, help="Read twice, a second apart, print the result, and end.")
 @json_option("One JSON object, with --once.")
-@click.option(
-    "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
-)
+@log_dirs_option
 @cluster_options
 def top(
     interval: float,
     once: bool,
     as_json: bool,
     log_dirs: tuple[str, ...],
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Watch a cluster: brokers, topics by rate, groups by lag with Burrow's verdict, local logs.
 
@@ -107,10 +104,9 @@ def show_once(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -
     """Print the summary once: as JSON, or as tables, with what is unknown on stderr. Logs only if
     there are any."""
     if as_json:
-        show(json.dumps({**asdict(summary), "logs": [asdict(row) for row in logs]}))
+        show_json({**asdict(summary), "logs": [asdict(row) for row in logs]})
         return
     from kafka08.cli.group_view import warn_of_failed_requests
-    from kafka08.cli.table import show_table
     from kafka08.cli.top_screen import BROKERS, GROUPS, LOGS, TOPICS, Screen, cells_of
 
     for page in (BROKERS, TOPICS, GROUPS, *([LOGS] if logs else [])):

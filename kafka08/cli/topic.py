@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -17,8 +16,8 @@ from kafka08.cli.echo import say, show
 from kafka08.cli.failures import exit_if_silent
 from kafka08.cli.options import (
     Whole,
+    cluster_admin,
     cluster_options,
-    cluster_security,
     example,
     json_option,
     legal_topic,
@@ -28,7 +27,6 @@ from kafka08.cli.options import (
 from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
 from kafka08.cli.topic_records import delete_records
-from kafka08.client import parse_bootstrap
 from kafka08.config import INT_MAX, parse_overrides
 from kafka08.listing import counted, some_of
 from kafka08.structs import NO_LEADER, TopicPartition
@@ -69,8 +67,6 @@ def create(
     rack_aware: bool,
     dry_run: bool,
     as_json: bool,
-    zookeeper: str | None,
-    bootstrap: str | None,
 ) -> None:
     """Create the topic NAME.
 
@@ -82,27 +78,15 @@ def create(
                 raise click.UsageError("--replica-assignment cannot be used with the two counts.")
     overrides = overrides_of(config)
     chosen = None if replica_assignment is None else parse_assignment(replica_assignment)
+    racks = rack_choice(rack_aware)
     absent: list[str] = []
-    if prefers_bootstrap():
-        if not rack_aware:
-            raise click.UsageError("--disable-rack-aware needs --zookeeper.")
-        with broker_admin(bootstrap) as admin:
-            assignment = admin.create_topic(
-                name, partitions, replication_factor, overrides, chosen, dry_run=dry_run
-            )
-    else:
-        with zookeeper_admin(zookeeper) as client:
-            assignment = client.create_topic(
-                name,
-                partitions,
-                replication_factor,
-                overrides,
-                chosen,
-                rack_aware=rack_aware,
-                dry_run=dry_run,
-            )
+    with cluster_admin() as admin:
+        assignment = admin.create_topic(
+            name, partitions, replication_factor, overrides, chosen, dry_run=dry_run, **racks
+        )
+        if isinstance(admin, AdminClient):
             moves = {TopicPartition(name, number): rs for number, rs in assignment.items()}
-            absent = absent_brokers(moves, {}, client.live_brokers())
+            absent = absent_brokers(moves, {}, admin.live_brokers())
     for sentence in absent:
         say(f"WARNING: {sentence}")
     if as_json:
@@ -117,20 +101,17 @@ def create(
 @topic.command("list", epilog=example("kafka08 topic list --json"))
 @json_option("One JSON list.")
 @cluster_options
-def list_(as_json: bool, zookeeper: str | None, bootstrap: str | None) -> None:
+def list_(as_json: bool) -> None:
     """List all topics, sorted. With --zookeeper it shows the ones marked for deletion."""
     doomed: list[str] = []
-    if prefers_bootstrap():
-        with broker_admin(bootstrap) as admin:
-            names = admin.list_topics()
-    else:
-        with zookeeper_admin(zookeeper) as client:
-            names = client.list_topics()
-            doomed = client.topics_marked_for_deletion()
+    with cluster_admin() as admin:
+        names = admin.list_topics()
+        if isinstance(admin, AdminClient):
+            doomed = admin.topics_marked_for_deletion()
             if not names:
-                client.check_registered()
+                admin.check_registered()
     if as_json:
-        show(json.dumps(names))
+        show_json(names)
         return
     for name in names:
         show(f"{name} - marked for deletion" if name in doomed else name)
@@ -157,8 +138,6 @@ def describe(
     unavailable_partitions: bool,
     topics_with_overrides: bool,
     as_json: bool,
-    zookeeper: str | None,
-    bootstrap: str | None,
 ) -> None:
     """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides.
 
@@ -170,9 +149,8 @@ def describe(
         raise click.UsageError(
             "--topics-with-overrides shows topics, the other filters show partitions; use one kind."
         )
-    by_brokers = prefers_bootstrap()
     silent: dict[int, str] = {}
-    with broker_admin(bootstrap) if by_brokers else zookeeper_admin(zookeeper) as admin:
+    with cluster_admin() as admin:
         topics = admin.describe_topics(list(names) or None)
         if isinstance(admin, AdminClient):
             silent = admin.silent_brokers()
@@ -188,15 +166,15 @@ def describe(
         "unavailable": unavailable_partitions,
         "with_overrides": topics_with_overrides,
     }
+    found = select(topics, **filters, live_brokers=live)
     if as_json:
-        found = select(topics, **filters, live_brokers=live)
-        show(json.dumps([description.as_dict() for description in found]))
+        show_json([description.as_dict() for description in found])
         exit_if_silent(silent)
         return
     lines = list(describe_lines(topics, **filters, live_brokers=live))
     for line in lines:
         show(line)
-    warn_of_dead_leaders(select(topics, **filters, live_brokers=live), live)
+    warn_of_dead_leaders(found, live)
     if not lines and any(filters.values()):
         faults = {
             "under-replicated": under_replicated_partitions,
@@ -229,8 +207,6 @@ def alter(
     rack_aware: bool,
     dry_run: bool,
     as_json: bool,
-    zookeeper: str | None,
-    bootstrap: str | None,
 ) -> None:
     """Change overrides of the topic NAME, or add partitions. Brokers need no restart.
 
@@ -240,21 +216,17 @@ def alter(
         raise click.UsageError("Give --config, --delete-config or --partitions.")
     overrides = overrides_of(config)
     dropped = 0
-    by_brokers = prefers_bootstrap()
-    if by_brokers and not rack_aware:
-        raise click.UsageError("--disable-rack-aware needs --zookeeper.")
-    with broker_admin(bootstrap) if by_brokers else zookeeper_admin(zookeeper) as admin:
+    racks = rack_choice(rack_aware)
+    with cluster_admin() as admin:
         if delete_config:
             dropped = len(admin.overrides(name).keys() & set(delete_config))
-        change: Callable[..., dict[int, tuple[int, ...]]] = admin.alter_topic
-        if isinstance(admin, AdminClient):
-            change = partial(admin.alter_topic, rack_aware=rack_aware)
-        added = change(
+        added = admin.alter_topic(
             name,
             config=overrides,
             delete_config=delete_config,
             partitions=partitions,
             dry_run=dry_run,
+            **racks,
         )
     if as_json:
         done = {"set": len(overrides), "dropped": dropped, "added": added, "dry_run": dry_run}
@@ -281,28 +253,23 @@ def alter(
 @click.option("--dry-run", is_flag=True, help="Only check that the topic exists.")
 @json_option("One JSON object.")
 @cluster_options
-def delete(
-    name: str, dry_run: bool, as_json: bool, zookeeper: str | None, bootstrap: str | None
-) -> None:
+def delete(name: str, dry_run: bool, as_json: bool) -> None:
     """Ask the controller to delete the topic NAME (it must have delete.topic.enable=true).
 
     With --bootstrap alone it waits until the topic is deleted, which needs brokers of level 0.10.2
     or later.
     """
-    is_gone, is_first = False, True
-    if prefers_bootstrap():
-        with broker_admin(bootstrap) as admin:
-            is_gone = admin.delete_topic(name, dry_run=dry_run) and not dry_run
-    else:
-        with zookeeper_admin(zookeeper) as client:
-            is_first = client.delete_topic(name, dry_run=dry_run)
+    with cluster_admin() as admin:
+        is_done = admin.delete_topic(name, dry_run=dry_run)
+        is_by_brokers = isinstance(admin, BrokerAdmin)
+    is_gone = is_by_brokers and is_done and not dry_run
     if as_json:
         marked = not dry_run and not is_gone
         shown = {"topic": name, "marked_for_deletion": marked, "dry_run": dry_run}
         show_json(shown | ({"deleted": True} if is_gone else {}))
     elif is_gone:
         show(f"Deleted topic {name}.")
-    elif not is_first:
+    elif not is_by_brokers and not is_done:
         show(f"Topic {name} is already marked for deletion.")
     elif dry_run:
         show(f"Would mark topic {name} for deletion.")
@@ -333,11 +300,11 @@ def overrides_of(config: tuple[str, ...]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in pairs.items()}
 
 
-def broker_admin(bootstrap: str | None) -> BrokerAdmin:
-    assert bootstrap is not None, "prefers_bootstrap checks this"
-    return BrokerAdmin(parse_bootstrap(bootstrap), security=cluster_security())
-
-
-def zookeeper_admin(zookeeper: str | None) -> AdminClient:
-    assert zookeeper is not None, "prefers_bootstrap checks this"
-    return AdminClient(zookeeper, is_patient=False)
+def rack_choice(rack_aware: bool) -> dict[str, Any]:
+    """--disable-rack-aware as an argument of AdminClient. Brokers that are asked alone have no such
+    choice: UsageError."""
+    if not prefers_bootstrap():
+        return {"rack_aware": rack_aware}
+    if not rack_aware:
+        raise click.UsageError("--disable-rack-aware needs --zookeeper.")
+    return {}

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka08.cli.echo import say, show
-from kafka08.cli.failures import advice_for, check_topic_exists
+from kafka08.cli.echo import show
+from kafka08.cli.failures import report_failed
 from kafka08.cli.options import (
     Whole,
-    cluster_addresses,
+    cluster_client,
     cluster_options,
-    cluster_security,
     example,
     is_number,
     json_option,
@@ -25,13 +24,12 @@ from kafka08.cli.options import (
 from kafka08.cli.table import show_rows
 from kafka08.cli.times import parse_ms
 from kafka08.config import INT_MAX
-from kafka08.errors import KafkaError, UnknownTopicOrPartition
-from kafka08.listing import counted
+from kafka08.errors import KafkaError
 from kafka08.protocol.fetch import READ_COMMITTED
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TRANSACTIONS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.client import ClusterMetadata
+    from kafka08.client import ClusterClient, ClusterMetadata
 
 BOUNDS: Final = ("topic", "partition", "log start", "log end", "messages")
 STABLE: Final = ("last stable", "open")
@@ -107,7 +105,6 @@ def offsets(
     max_offsets: int,
     form: str,
     as_json: bool,
-    **_: object,
 ) -> None:
     """Show the start and end of the logs of the topics NAMES, or of all; needs no group.
 
@@ -146,18 +143,16 @@ def ask(
 ) -> dict[TopicPartition, list[Result]]:
     """partition → the offsets for each of `times`; for both ends, where producers have had
     transactions, also the last stable offset."""
-    from kafka08.client import ClusterClient, RetryPolicy
+    from kafka08.client import RetryPolicy
     from kafka08.client.cluster import PROBE_S, SILENT_S
     from kafka08.client.log_offsets import offsets_or_errors
 
     def client(*, negotiates: bool) -> ClusterClient:
-        return ClusterClient(
-            cluster_addresses(),
-            client_id="kafka08-topic-offsets",
+        return cluster_client(
+            "topic-offsets",
             retry_policy=RetryPolicy(tries=2),
             negotiates=negotiates,
             accepts_0_8=True,
-            security=cluster_security(),
             silent_s=SILENT_S,
         )
 
@@ -185,18 +180,10 @@ def wanted_partitions(
 ) -> list[TopicPartition]:
     """The partitions with these `numbers` (None: all) of the named topics (none: all), sorted.
     Raises UnknownTopicOrPartition, and the error of a topic."""
-    wanted = []
-    for topic in sorted(set(names) or metadata.topics):
-        check_topic_exists(topic, metadata.topics)
-        existing = dict.fromkeys(info.partition for info in metadata.partitions(topic))
-        for number in existing if numbers is None else numbers:
-            if number not in existing:
-                raise UnknownTopicOrPartition(
-                    f"{TopicPartition(topic, number)}: the topic has "
-                    f"{counted(len(existing), 'partition')}"
-                )
-            wanted.append(TopicPartition(topic, number))
-    return wanted
+    from kafka08.client.metadata import chosen_partitions
+
+    topics = sorted(set(names) or metadata.topics)
+    return [tp for topic in topics for tp in chosen_partitions(metadata, topic, numbers)]
 
 
 def bounds(start: Result, end: Result, *stable: Result) -> tuple[int | None, ...]:
@@ -227,8 +214,4 @@ def report_unknown(results: Mapping[TopicPartition, Sequence[Result]]) -> int:
         for tp, of_tp in results.items()
     }
     failed = {tp: error for tp, error in unknown.items() if error is not None}
-    for tp, error in failed.items():
-        say(f"Unknown: {tp}: {error}")
-    for advice in dict.fromkeys(filter(None, map(advice_for, failed.values()))):
-        say(f"Try: {advice}")
-    return 1 if failed else 0
+    return report_failed("Unknown", failed)

@@ -9,12 +9,10 @@ from typing import Final
 
 import click
 
-from kafka08.cli.echo import say
-from kafka08.cli.failures import advice_for
+from kafka08.cli.failures import report_failed
 from kafka08.cli.options import (
-    cluster_addresses,
+    cluster_client,
     cluster_options,
-    cluster_security,
     dry_run_option,
     example,
     is_number,
@@ -75,7 +73,6 @@ def delete_records(
     partitions: list[int] | None,
     dry_run: bool,
     as_json: bool,
-    **_: object,
 ) -> None:
     """Delete the first records of the topic NAME on all replicas, for good.
 
@@ -83,15 +80,11 @@ def delete_records(
     delete. Exits 1 if a partition keeps its records.
     """
     from kafka08.admin.record_deletions import delete_records as delete
-    from kafka08.client import ClusterClient, RetryPolicy
+    from kafka08.client import RetryPolicy
     from kafka08.client.log_offsets import log_ends, log_starts
 
-    client = ClusterClient(
-        cluster_addresses(),
-        client_id="kafka08-topic-delete-records",
-        retry_policy=RetryPolicy(tries=2),
-        negotiates=True,
-        security=cluster_security(),
+    client = cluster_client(
+        "topic-delete-records", retry_policy=RetryPolicy(tries=2), negotiates=True
     )
     with closing(client) as cluster, refused_by_0_8():
         wanted = wanted_partitions(cluster.refresh(), [name], partitions)
@@ -112,8 +105,4 @@ def delete_records(
     ]
     show_rows(COLUMNS, rows, as_json, if_none=NONE)
     failed = {tp: one for tp, one in results.items() if isinstance(one, KafkaError)}
-    for tp, error in failed.items():
-        say(f"Not deleted: {tp}: {error}")
-    for advice in dict.fromkeys(filter(None, map(advice_for, failed.values()))):
-        say(f"Try: {advice}")
-    sys.exit(1 if failed else 0)
+    sys.exit(report_failed("Not deleted", failed))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,9 +11,8 @@ import click
 from kafka08.cli.commands import Commands
 from kafka08.cli.echo import show
 from kafka08.cli.options import (
-    cluster_addresses,
+    cluster_client,
     cluster_options,
-    cluster_security,
     dry_run_option,
     example,
     json_option,
@@ -50,7 +48,7 @@ def transaction() -> None:
 @click.option("--open", "only_open", is_flag=True, help="Only those with an open transaction.")
 @json_option()
 @cluster_options
-def list_(only_open: bool, as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
+def list_(only_open: bool, as_json: bool) -> None:
     """List the transactional ids: the state of each, and how long its transaction is open. Readers
     of committed messages wait for its end."""
     from kafka08.observe.transactions import transactions
@@ -66,9 +64,7 @@ def list_(only_open: bool, as_json: bool, bootstrap: str | None, zookeeper: str 
 @click.argument("transactional_id")
 @json_option("One JSON object.")
 @cluster_options
-def describe(
-    transactional_id: str, as_json: bool, bootstrap: str | None, zookeeper: str | None
-) -> None:
+def describe(transactional_id: str, as_json: bool) -> None:
     """Show the state of TRANSACTIONAL_ID, and the partitions that its transaction has."""
     from kafka08.admin.transactions import find_transaction
     from kafka08.runtime.threads import THREADS
@@ -87,7 +83,7 @@ def describe(
 @transaction.command(epilog=example("kafka08 transaction hanging"))
 @json_option()
 @cluster_options
-def hanging(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
+def hanging(as_json: bool) -> None:
     """List the partitions in which readers of committed messages wait for a transaction. Overdue:
     for longer than brokers allow it to be open. `abort --partition` ends one that no transactional
     id has."""
@@ -127,8 +123,6 @@ def abort(
     partition: str | None,
     dry_run: bool,
     as_json: bool,
-    bootstrap: str | None,
-    zookeeper: str | None,
 ) -> None:
     """Abort the open transaction of TRANSACTIONAL_ID. Its producer is fenced: it cannot go on, and
     must be started again. Without an open transaction nothing is changed."""
@@ -198,18 +192,8 @@ def waiting_row(one: WaitingPartition) -> tuple[object, ...]:
     )
 
 
-@contextmanager
-def open_cluster() -> Iterator[ClusterClient]:
-    from kafka08.client import ClusterClient
-
-    client = ClusterClient(
-        cluster_addresses(),
-        client_id="kafka08-transaction",
-        negotiates=True,
-        security=cluster_security(),
-    )
-    with closing(client) as cluster:
-        yield cluster
+def open_cluster() -> closing[ClusterClient]:
+    return closing(cluster_client("transaction", negotiates=True))
 
 
 def state_of(found: FoundTransaction) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -21,12 +20,11 @@ from kafka08.cli.failures import fail
 from kafka08.cli.options import (
     NEW_DIRECTORY,
     Whole,
+    broker_keys,
     config_options,
     example,
     json_option,
-    level_keys,
     level_option,
-    profile_keys,
     profile_option,
     read_config,
 )
@@ -163,16 +161,11 @@ def up(
         show_cluster(start_detached(data_dir, brokers, zookeeper, config, control, cuttable, port))
         return
     stopping = StopRequest()
-    import_servers()
-    config = keys_for_all(config_file, overrides, profile, level)
-    run(brokers, zookeeper, config, data_dir, stopping, control, cuttable, port)
-
-
-def import_servers() -> None:
-    """Have brokers imported, in the background, while this process prepares their start."""
     from kafka08.embedded.fork_server import warm
 
-    warm()
+    warm()  # brokers are imported while this process prepares their start
+    config = keys_for_all(config_file, overrides, profile, level)
+    run(brokers, zookeeper, config, data_dir, stopping, control, cuttable, port)
 
 
 def ask_cluster(data_dir: Path | None, verb: str, **parameters: Any) -> Any:
@@ -180,11 +173,7 @@ def ask_cluster(data_dir: Path | None, verb: str, **parameters: Any) -> Any:
     runs."""
     from kafka08.embedded.control import RESPONSE_S, ask
 
-    directory = open_directory(data_dir)
-    if directory.running() is None:
-        report_none_runs(directory)
-        say(f"Start one: {up_command('up --detach', directory.path)}")
-        sys.exit(1)
+    directory, _ = find_running(data_dir)
     await_ready(directory)
     response_s = RESPONSE_S + parameters.get("timeout", 0)
     return ask(directory.path, verb, response_s, **parameters)
@@ -218,14 +207,9 @@ broker_command("kill", "Kill the broker ID: SIGKILL, as a crash would.")
 @click.option("--env", "as_env", is_flag=True, help="Shell lines that configure other commands.")
 def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
     """Show the cluster's addresses and the state of each broker; exits 1 if none runs."""
-    directory = open_directory(data_dir)
-    state = directory.running()
-    if state is None:
-        report_none_runs(directory)
-        say(f"Start one: {up_command('up --detach', directory.path)}")
-        sys.exit(1)
+    directory, state = find_running(data_dir)
     if as_json:
-        show(json.dumps(asdict(state)))
+        show_json(asdict(state))
     elif as_env:
         state = await_ready(directory)
         show(f"export KAFKA08_ZOOKEEPER={quote(state.zookeeper)}")
@@ -263,11 +247,15 @@ def open_directory(data_dir: Path | None) -> ClusterDirectory:
     return find_directory() if data_dir is None else ClusterDirectory(data_dir)
 
 
-def open_own_directory(data_dir: Path | None) -> ClusterDirectory:
-    """The directory of a cluster to be started detached."""
-    from kafka08.embedded.detached import ClusterDirectory, default_directory
-
-    return ClusterDirectory(data_dir or default_directory())
+def find_running(data_dir: Path | None) -> tuple[ClusterDirectory, ClusterState]:
+    """The same, and the state of the cluster that runs there; exits 1 if none does."""
+    directory = open_directory(data_dir)
+    state = directory.running()
+    if state is None:
+        report_none_runs(directory)
+        say(f"Start one: {up_command('up --detach', directory.path)}")
+        sys.exit(1)
+    return directory, state
 
 
 def keys_for_all(
@@ -288,8 +276,7 @@ def keys_for_all(
         if key in LISTENER_KEYS:
             reason = f"`up` chooses the port of {key}; use host.name and advertised.host.name"
             raise click.BadParameter(reason, param_hint="--override")
-    options = {**level_keys(level), **profile_keys(profile)}
-    config = read_config(config_file, overrides, options=options)
+    config = read_config(config_file, overrides, options=broker_keys(level, profile))
     own_keys = OWN_KEYS + LISTENER_KEYS
     config = {key: value for key, value in config.items() if key not in own_keys}
     check_keys(config)
@@ -490,9 +477,10 @@ def start_detached(
 ) -> ClusterState:
     """The cluster of the directory, started if needed. ClickException if it does not start."""
     from kafka08.embedded.cluster import choose_zookeeper
+    from kafka08.embedded.detached import ClusterDirectory, default_directory
     from kafka08.embedded.directories import make_directory
 
-    directory = open_own_directory(data_dir)
+    directory = ClusterDirectory(data_dir or default_directory())
     make_directory(directory.path)
     if directory.running() is not None:
         say_running(directory)
