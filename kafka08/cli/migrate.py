@@ -30,6 +30,7 @@ from kafka08.cli.options import (
     Whole,
     admin_bootstrap_option,
     cluster_places,
+    combined,
     dry_run_option,
     example,
     json_option,
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from kafka08.admin.connections import Connections
     from kafka08.migration import OffsetMigration, Rollback, Status, Verification, Watching
     from kafka08.migration.fleet import Outcome
+    from kafka08.migration.journal import Entry
     from kafka08.rate_limiter import RateLimiter
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 T = TypeVar("T")
 
 max_disagreement_option = click.option(
@@ -91,23 +92,16 @@ retention_option = click.option(
 )
 
 
-def group_options(function: Function) -> Function:
-    """GROUP..., --match, --all, --groups-per-second, --bootstrap, --zookeeper."""
-    for option in (
-        zookeeper_option,
-        admin_bootstrap_option,
-        click.option(
-            "--groups-per-second",
-            "rate",
-            type=RATE,
-            help="Limit the number of groups per second.",
-        ),
-        click.option("--all", "every", is_flag=True, help="All groups in ZooKeeper."),
-        match_option,
-        click.argument("groups", nargs=-1, metavar="GROUP..."),
-    ):
-        function = option(function)
-    return function
+group_options = combined(
+    click.argument("groups", nargs=-1, metavar="GROUP..."),
+    match_option,
+    click.option("--all", "every", is_flag=True, help="All groups in ZooKeeper."),
+    click.option(
+        "--groups-per-second", "rate", type=RATE, help="Limit the number of groups per second."
+    ),
+    admin_bootstrap_option,
+    zookeeper_option,
+)
 
 
 @click.group(
@@ -224,12 +218,8 @@ def status(as_json: bool, **where: Any) -> None:
     """Show the progress of a migration, the state of every member, and which ones it waits for."""
     from kafka08.migration import OffsetMigration
 
-    failed = 0
-    for outcome in run_step(OffsetMigration.status, where):
-        failed += show_error(outcome, as_json)
-        if outcome.result is not None:
-            show_status(outcome.result, as_json)
-    sys.exit(1 if failed else 0)
+    outcomes = run_step(OffsetMigration.status, where)
+    show_all(outcomes, as_json, lambda _, found: show_status(found, as_json))
 
 
 @migrate.command(epilog=example("kafka08 migrate verify readers --report readers-verified"))
@@ -257,18 +247,17 @@ def verify(
     from kafka08.migration.report import write_report
 
     watching = Watching(seconds, allow_idle=allow_idle, retention_ms=retention_minutes * 60_000)
-    bad = 0
-    for outcome in run_watched(verify_groups, watching, where, 60.0):
-        bad += show_error(outcome, as_json)
-        if (found := outcome.result) is None:
-            continue
-        bad += show_verification(found, as_json, "Verified: both stores agree")
+    several = where["every"] or where["patterns"] or len(where["groups"]) > 1
+
+    def show(group: str, found: Verification) -> bool:
+        is_bad = show_verification(found, as_json, "Verified: both stores agree")
         if report is not None:
-            several = where["every"] or where["patterns"] or len(where["groups"]) > 1
-            path = report.with_name(f"{report.name}-{found.group}.md") if several else report
+            path = report.with_name(f"{report.name}-{group}.md") if several else report
             for written in write_report(found, path):
                 say(f"Wrote {written}")
-    sys.exit(1 if bad else 0)
+        return is_bad
+
+    show_all(run(verify_groups, watching, where), as_json, show)
 
 
 @migrate.command(epilog=example("kafka08 migrate finish readers"))
@@ -293,13 +282,12 @@ def finish(
 
     if dry_run:
         preview(preview_finish, where, as_json, "commit to Kafka alone")
-    bad = 0
     watching = Watching(seconds, allow_idle=allow_idle)
-    for outcome in run_watched(finish_groups, watching, where, confirmation_seconds):
-        bad += show_error(outcome, as_json)
-        if outcome.result is not None:
-            bad += show_verification(outcome.result, as_json, "Finished: Kafka alone is used")
-    sys.exit(1 if bad else 0)
+
+    def show(_: str, found: Verification) -> bool:
+        return show_verification(found, as_json, "Finished: Kafka alone is used")
+
+    show_all(run(finish_groups, watching, where, confirmation_seconds), as_json, show)
 
 
 @migrate.command(epilog=example("kafka08 migrate rollback readers --to snapshot"))
@@ -323,12 +311,10 @@ def rollback(
     def step(migration: OffsetMigration) -> Rollback:
         return migration.plan_rollback(to) if dry_run else migration.rollback(to)
 
-    bad = 0
-    for outcome in run_step(step, where, confirmation_seconds):
-        bad += show_error(outcome, as_json)
-        if outcome.result is not None:
-            bad += show_rollback(outcome.group, outcome.result, as_json, dry_run=dry_run)
-    sys.exit(1 if bad else 0)
+    def show(group: str, done: Rollback) -> bool:
+        return show_rollback(group, done, as_json, dry_run=dry_run)
+
+    show_all(run_step(step, where, confirmation_seconds), as_json, show)
 
 
 @migrate.command(epilog=example("kafka08 migrate handover readers"))
@@ -339,13 +325,8 @@ def handover(as_json: bool, **where: Any) -> None:
     before. Changes nothing; exits 1 if a group is not ready."""
     from kafka08.migration import OffsetMigration
 
-    bad = 0
-    for outcome in run_step(OffsetMigration.handover, where):
-        bad += show_error(outcome, as_json)
-        if outcome.result is not None:
-            show_handover(outcome.result, as_json)
-            bad += not outcome.result.is_ready
-    sys.exit(1 if bad else 0)
+    outcomes = run_step(OffsetMigration.handover, where)
+    show_all(outcomes, as_json, lambda _, found: show_handover(found, as_json))
 
 
 @migrate.command(epilog=example("kafka08 migrate forget readers"))
@@ -359,14 +340,13 @@ def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
 
     if dry_run:
         preview(preview_forget, where, as_json, "be forgotten")
-    bad = 0
-    for outcome in run_step(OffsetMigration.forget, where):
-        bad += show_error(outcome, as_json)
-        if outcome.result is not None:
-            if as_json:
-                show_json({"group": outcome.group, "forgotten": outcome.result.state.value})
-            say(f"{outcome.group}: {outcome.result.state.value}, and forgotten")
-    sys.exit(1 if bad else 0)
+
+    def show(group: str, done: Entry) -> None:
+        if as_json:
+            show_json({"group": group, "forgotten": done.state.value})
+        say(f"{group}: {done.state.value}, and forgotten")
+
+    show_all(run_step(OffsetMigration.forget, where), as_json, show)
 
 
 @migrate.command(epilog=example("kafka08 migrate mirror readers --period 5"))
@@ -426,12 +406,24 @@ def preview(
     step: Callable[[OffsetMigration], Status], where: dict[str, Any], as_json: bool, would: str
 ) -> NoReturn:
     """Show the state of each group before a step that is not taken."""
+
+    def show(group: str, found: Status) -> None:
+        show_status(found, as_json)
+        say(f"{group} would {would}; nothing was changed.")
+
+    show_all(run_step(step, where), as_json, show)
+
+
+def show_all(
+    outcomes: Iterator[Outcome[T]], as_json: bool, show: Callable[[str, T], bool | None]
+) -> NoReturn:
+    """Print the error of each group, or its result by `show`, which returns whether it is bad.
+    Exits 1 if something is."""
     bad = 0
-    for outcome in run_step(step, where):
+    for outcome in outcomes:
         bad += show_error(outcome, as_json)
         if outcome.result is not None:
-            show_status(outcome.result, as_json)
-            say(f"{outcome.group} would {would}; nothing was changed.")
+            bad += bool(show(outcome.group, outcome.result))
     sys.exit(1 if bad else 0)
 
 
@@ -472,24 +464,20 @@ def run_step(
     """The outcome of a step for each group, as soon as it is known."""
     from kafka08.migration.fleet import each_group
 
-    with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
-        for outcome in each_group(
-            connections, groups, limiter, step, confirmation_timeout_s=confirmation_seconds
-        ):
-            yield outcome
-            tick()
+    return run(each_group, step, where, confirmation_seconds)
 
 
-def run_watched(
-    step: Callable[..., Iterator[Outcome[Verification]]],
-    watching: Watching,
+def run(
+    steps: Callable[..., Iterator[Outcome[T]]],
+    what: Callable[[OffsetMigration], T] | Watching,
     where: dict[str, Any],
-    confirmation_seconds: float,
-) -> Iterator[Outcome[Verification]]:
-    """The same for a step that watches its groups together."""
+    confirmation_seconds: float = 60.0,
+) -> Iterator[Outcome[T]]:
+    """The outcomes of `steps`, a function of migration.fleet that takes `what`: a step for each
+    group, or how groups are watched together."""
     with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
-        for outcome in step(
-            connections, groups, limiter, watching, confirmation_timeout_s=confirmation_seconds
+        for outcome in steps(
+            connections, groups, limiter, what, confirmation_timeout_s=confirmation_seconds
         ):
             yield outcome
             tick()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kafka08.cli.echo import say, show
+from kafka08.cli.offset_cells import OFFSET_COLUMNS, offset_cells
 from kafka08.cli.table import as_objects, show_json, show_table
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.listing import counted
@@ -16,19 +16,7 @@ if TYPE_CHECKING:
     from kafka08.migration import Handover, Plan, Rollback, Status, Step, Verification
     from kafka08.migration.fleet import Outcome
 
-PLAN_COLUMNS = (
-    "topic",
-    "partition",
-    "zookeeper",
-    "kafka",
-    "log start",
-    "log end",
-    "lag",
-    "owner",
-    "kind",
-    "time left",
-    "to do",
-)
+PLAN_COLUMNS = (*OFFSET_COLUMNS, "lag", "owner", "kind", "time left", "to do")
 MEMBER_COLUMNS = ("member", "kafka08", "configured", "commits to", "confirmed step")
 HANDOVER_COLUMNS = ("topic", "partition", "continues at")
 NOTHING = "No offsets are committed."
@@ -66,15 +54,13 @@ def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> Non
             (*plan_row(plan, step, seconds, step.facts.lag), step.facts.never_committed)
             for step, seconds in zip(plan.steps, left_s, strict=True)
         ]
-        show(
-            json.dumps(
-                {
-                    "group": plan.group,
-                    "members": [str(member) for member in plan.members],
-                    "partitions": as_objects((*PLAN_COLUMNS, "never committed"), rows),
-                    "refusals": plan.refusals,
-                }
-            )
+        show_json(
+            {
+                "group": plan.group,
+                "members": [str(member) for member in plan.members],
+                "partitions": as_objects((*PLAN_COLUMNS, "never committed"), rows),
+                "refusals": plan.refusals,
+            }
         )
     else:
         left = [None if seconds is None else hours_and_minutes(seconds) for seconds in left_s]
@@ -92,18 +78,8 @@ def plan_row(plan: Plan, step: Step, left: object, lag: object) -> tuple[object,
     facts = step.facts
     owner = next((m for m in plan.members if m.owns(facts.thread_id)), None)
     kind = None if owner is None else "kafka08" if owner.is_ours else "other"
-    return (
-        *facts.topic_partition,
-        facts.zookeeper,
-        facts.kafka,
-        facts.log_start,
-        facts.log_end,
-        lag,
-        facts.owner,
-        kind,
-        left,
-        step.reason or step.action.value,
-    )
+    to_do = step.reason or step.action.value
+    return (*offset_cells(facts), lag, facts.owner, kind, left, to_do)
 
 
 def show_status(status: Status, as_json: bool) -> None:
@@ -131,7 +107,7 @@ def show_status(status: Status, as_json: bool) -> None:
             "mirrored": status.is_mirrored,
             "snapshot_at": None if entry is None else entry.snapshot_ms,
         }
-        show(json.dumps(fields))
+        show_json(fields)
         return
     state = "no migration was begun" if status.state is None else status.state.value
     ordered = "" if order is None else f"; step {order.step}: commit to {order.storage.value}"
@@ -145,8 +121,9 @@ def show_status(status: Status, as_json: bool) -> None:
         say(f"To do: {line}")
 
 
-def show_handover(found: Handover, as_json: bool) -> None:
-    """The offsets at which members with a coordinator will start; on stderr what blocks them."""
+def show_handover(found: Handover, as_json: bool) -> bool:
+    """The offsets at which members with a coordinator will start; on stderr what blocks them.
+    Returns whether something does."""
     rows = [(*tp, offset) for tp, offset in sorted(found.offsets.items())]
     if as_json:
         fields = {
@@ -156,8 +133,8 @@ def show_handover(found: Handover, as_json: bool) -> None:
             "members": found.members,
             "offsets": as_objects(HANDOVER_COLUMNS, rows),
         }
-        show(json.dumps(fields))
-        return
+        show_json(fields)
+        return not found.is_ready
     show_table(HANDOVER_COLUMNS, rows)
     for line in found.obstacles:
         say(f"To do: {line}")
@@ -165,6 +142,7 @@ def show_handover(found: Handover, as_json: bool) -> None:
         show(f"Group {found.group} has {counted(found.members, 'member')} with a coordinator")
     elif found.is_ready:
         show(f"Group {found.group} is ready: start its new members")
+    return not found.is_ready
 
 
 def show_verification(found: Verification, as_json: bool, success: str) -> bool:
@@ -172,7 +150,7 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
     from kafka08.migration.report import COLUMNS, as_dict, rows
 
     if as_json:
-        show(json.dumps(as_dict(found)))
+        show_json(as_dict(found))
     else:
         show_table(COLUMNS, rows(found), if_none=NOTHING)
     for title, texts in (
@@ -193,21 +171,18 @@ def show_rollback(group: str, done: Rollback, as_json: bool, *, dry_run: bool = 
     if as_json:
         stores = {"zookeeper": done.to_zookeeper, "kafka": done.to_kafka}
         written = [
-            {"store": store, "topic": tp.topic, "partition": tp.partition, "offset": offset}
+            {"store": store, **tp._asdict(), "offset": offset}
             for store, offsets in stores.items()
             for tp, offset in sorted(offsets.items())
         ]
-        removed = [
-            {"store": "zookeeper", "topic": tp.topic, "partition": tp.partition}
-            for tp in done.remove_from_zookeeper
-        ]
+        removed = [{"store": "zookeeper", **tp._asdict()} for tp in done.remove_from_zookeeper]
         fields = {
             "group": group,
             "written": written,
             "removed": removed,
             "problems": list(done.problems),
         }
-        show(json.dumps(fields))
+        show_json(fields)
     say(
         f"{group}: {'would write' if dry_run else 'wrote'} {len(done.to_zookeeper)} offsets to "
         f"ZooKeeper and {len(done.to_kafka)} to Kafka, {'remove' if dry_run else 'removed'} "
