@@ -16,9 +16,11 @@ LEVEL: Final = "kafka08.log_level"
 SENTENCE: Final = 1000
 """More letters than the first sentence of any help has."""
 OVERRIDE: Final = "a key of the configuration is set with --override KEY=VALUE."
+REPORTER: Final = "only a JVM has that reporter; --show-detailed-stats shows figures while it runs."
 HINTS: Final = {
     "--new-consumer": "a group with a coordinator is joined with --bootstrap alone.",
     **dict.fromkeys(("--property", "--producer-property", "--consumer-property"), OVERRIDE),
+    **dict.fromkeys(("--csv-reporter-enabled", "--metrics-dir"), REPORTER),
     "--port": "it is --listen PORT where a command serves; a broker has --override port=N.",
 }
 """Options of other tools, or that one would expect, and what does their work here."""

@@ -22,6 +22,7 @@ from kafka08.cli.options import (
     client_zookeeper_option,
     config_options,
     example,
+    given,
     legal_topic,
     read_client_config,
 )
@@ -79,9 +80,11 @@ def consume(**options: Any) -> None:
         "consumer.timeout.ms": "5000",
         "num.consumer.fetchers": str(options["num_fetch_threads"]),
     }
-    given = {} if options["group"] is None else {"group.id": options["group"]}
     properties = read_client_config(
-        "zookeeper", "zookeeper.connect", defaults=defaults, options=given
+        "zookeeper",
+        "zookeeper.connect",
+        defaults=defaults,
+        options=given({"group.id": options["group"]}),
     )
     is_temporary = "group.id" not in properties
     properties.setdefault("group.id", f"perf-consumer-{random.randrange(100_000)}")
@@ -118,9 +121,8 @@ class Drain:
         timeout_ms: int = -1,
         time_s: Callable[[], float] = time.time,
     ) -> None:
+        self._options = options
         self._limit = options["messages"] or sys.maxsize
-        self._dates = options["date_format"]
-        self._as_json = options["as_json"]
         self._interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
         self._fetch_size = fetch_size
         self._timeout_s = timeout_ms / 1000
@@ -133,9 +135,7 @@ class Drain:
 
     def run(self, thread: int, stream: KafkaStream[bytes, bytes]) -> None:
         columns = (thread, self._fetch_size)
-        reports = Reports(
-            DETAILED_HEADER, self._dates, columns, self._time_s(), as_json=self._as_json
-        )
+        reports = Reports(DETAILED_HEADER, self._options, columns, self._time_s())
         step = self._interval or LOOK_EVERY
         limit, numbers = self._limit, self._numbers
         count = size = 0
@@ -165,10 +165,10 @@ class Drain:
 
     def summary(self) -> tuple[str, ...]:
         """The columns of HEADER; the timeout at the end is not included."""
-        seconds = self.last - self.started
+        dates, seconds = self._options["date_format"], self.last - self.started
         return (
-            self._dates.text(self.started),
-            self._dates.text(self.last),
+            dates.text(self.started),
+            dates.text(self.last),
             str(self._fetch_size),
             *figures(self.size, self.size, self.count, self.count, seconds),
         )

@@ -3,72 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final
 
 import click
 
+from kafka08.cli.background import Background
 from kafka08.cli.echo import show
 from kafka08.cli.java_dates import DateFormat
-from kafka08.cli.options import Whole, json_option
+from kafka08.cli.options import Whole, combined, json_option
+from kafka08.cli.table import show_json
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 MEGABYTE: Final = 1024 * 1024
-
-
-def figure_options(function: Function) -> Function:
-    """--reporting-interval, --show-detailed-stats, --date-format and --hide-header; and the options
-    for JVM reporters, which are refused."""
-    for option in (
-        json_option("Each line of figures as a JSON object; no header."),
-        click.option(
-            "--metrics-dir",
-            hidden=True,
-            expose_value=False,
-            callback=no_csv,
-            help="Refused, see --csv-reporter-enabled.",
-        ),
-        click.option(
-            "--csv-reporter-enabled",
-            is_flag=True,
-            hidden=True,
-            expose_value=False,
-            callback=no_csv,
-            help="Refused: only a JVM has that reporter.",
-        ),
-        click.option("--hide-header", is_flag=True, help="Print the figures only."),
-        click.option(
-            "--date-format",
-            default="yyyy-MM-dd HH:mm:ss:SSS",
-            show_default=True,
-            metavar="PATTERN",
-            callback=date_format,
-            help="A pattern of Java's SimpleDateFormat.",
-        ),
-        click.option(
-            "--show-detailed-stats",
-            is_flag=True,
-            help="Print a line of figures for each thread, every --reporting-interval messages.",
-        ),
-        click.option(
-            "--reporting-interval",
-            default=5000,
-            show_default=True,
-            type=Whole(1),
-            help="Messages between two lines of --show-detailed-stats.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def no_csv(_: click.Context, parameter: click.Parameter, value: object) -> None:
-    if value:
-        raise click.BadParameter(
-            "there is no CSV reporter; use --show-detailed-stats for figures while it runs",
-            param=parameter,
-        )
 
 
 def date_format(_: click.Context, parameter: click.Parameter, value: str) -> DateFormat:
@@ -76,6 +23,32 @@ def date_format(_: click.Context, parameter: click.Parameter, value: str) -> Dat
         return DateFormat(value)
     except ValueError as error:
         raise click.BadParameter(str(error), param=parameter) from None
+
+
+figure_options = combined(
+    click.option(
+        "--reporting-interval",
+        default=5000,
+        show_default=True,
+        type=Whole(1),
+        help="Messages between two lines of --show-detailed-stats.",
+    ),
+    click.option(
+        "--show-detailed-stats",
+        is_flag=True,
+        help="Print a line of figures for each thread, every --reporting-interval messages.",
+    ),
+    click.option(
+        "--date-format",
+        default="yyyy-MM-dd HH:mm:ss:SSS",
+        show_default=True,
+        metavar="PATTERN",
+        callback=date_format,
+        help="A pattern of Java's SimpleDateFormat.",
+    ),
+    click.option("--hide-header", is_flag=True, help="Print the figures only."),
+    json_option("Each line of figures as a JSON object; no header."),
+)
 
 
 def show_header(header: str, options: Mapping[str, Any]) -> None:
@@ -95,13 +68,14 @@ def show_line(header: str, fields: Sequence[object], *, as_json: bool) -> None:
         name.replace(".", "_"): field if name.endswith("time") else json.loads(str(field))
         for name, field in zip(names, fields, strict=True)
     }
-    show(json.dumps(row))
+    show_json(row)
 
 
 class Reports:
     """The lines of --show-detailed-stats of one thread.
 
     header   the names of all columns
+    options  of the command
     columns  the columns between the time and the figures: the thread's number, sizes
     started  when the thread began, in seconds since 1970
     """
@@ -109,15 +83,12 @@ class Reports:
     def __init__(
         self,
         header: str,
-        dates: DateFormat,
+        options: Mapping[str, Any],
         columns: Sequence[object],
         started: float,
-        *,
-        as_json: bool,
     ) -> None:
         self._header = header
-        self._as_json = as_json
-        self._dates = dates
+        self._options = options
         self._columns = columns
         self._last = (0, 0, started)
 
@@ -129,11 +100,11 @@ class Reports:
             return
         self._last = (count, size, now)
         fields = (
-            self._dates.text(now),
+            self._options["date_format"].text(now),
             *self._columns,
             *figures(size, size - last_size, count, count - last_count, now - since),
         )
-        show_line(self._header, fields, as_json=self._as_json)
+        show_line(self._header, fields, as_json=self._options["as_json"])
 
 
 def figures(
@@ -150,22 +121,8 @@ def figures(
 
 
 def in_threads(count: int, run: Callable[[int], None]) -> None:
-    """`run(0)` to `run(count - 1)`, each in a thread; raises the first error. The threads end with
-    the process, so that Ctrl-C ends them too."""
-    errors: list[BaseException] = []
-
-    def guarded(number: int) -> None:
-        try:
-            run(number)
-        except BaseException as error:  # noqa: BLE001  # a thread's root: it is raised below
-            errors.append(error)
-
-    threads = [
-        threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(count)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    """`run(0)` to `run(count - 1)`, each in a thread; raises the error of the first that has one.
+    The threads end with the process, so that Ctrl-C ends them too."""
+    running = [Background(partial(run, number), name=f"perf-{number}") for number in range(count)]
+    for one in running:
+        one.result()

@@ -11,7 +11,8 @@ import random
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -126,14 +127,12 @@ class Load:
     def run(self, thread: int) -> None:
         """Send this thread's share."""
         options = self.options
-        columns, as_json = (thread, *self._sizes), options["as_json"]
-        dates = options["date_format"]
-        reports = Reports(DETAILED_HEADER, dates, columns, time.time(), as_json=as_json)
+        reports = Reports(DETAILED_HEADER, options, (thread, *self._sizes), time.time())
         interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
         gap_s = options["message_send_gap_ms"] / 1000
         count = size = 0
         make = maker(options, thread)
-        with NewSender(self) if options["new_producer"] else OldSender(self) as send:
+        with (new_sender if options["new_producer"] else old_sender)(self) as send:
             for number in share_of(thread, options["threads"], options["messages"]):
                 for topic in self._topics:
                     message = make(topic, number)
@@ -169,90 +168,71 @@ class Load:
         )
 
 
-class OldSender:
-    """A context manager that returns `send`, with the old Producer."""
+@contextmanager
+def old_sender(load: Load) -> Iterator[Send]:
+    """`send`, with the old Producer."""
+    from kafka08.producer import CallbackHandler, KeyedMessage, Producer, ProducerConfig
 
-    def __init__(self, load: Load) -> None:
-        from kafka08.producer import CallbackHandler, Producer, ProducerConfig
+    class Counter(CallbackHandler):
+        def on_error(self, messages: list[Any], error: Exception) -> None:
+            load.note_lost(len(messages), error)
 
-        class Counter(CallbackHandler):
-            def on_error(self, messages: list[Any], error: Exception) -> None:
-                load.note_lost(len(messages), error)
+    batch: list[Any] = []
+    size = load.options["batch_size"]
 
-        self._load = load
-        self._producer = Producer(ProducerConfig(load.properties), callback_handler=Counter())
-        self._batch: list[Any] = []
+    def send(topic: str, message: bytes, number: int) -> None:
+        batch.append(KeyedMessage(topic, message, partition_key=number))
+        if len(batch) >= size:
+            flush()
 
-    def __enter__(self) -> Send:
-        from kafka08.producer import KeyedMessage
-
-        options, put = self._load.options, self._producer.send
-        if not options["sync"]:
-            return lambda topic, message, number: put(KeyedMessage(topic, message, None, number))
-        size = options["batch_size"]
-
-        def send(topic: str, message: bytes, number: int) -> None:
-            self._batch.append(KeyedMessage(topic, message, partition_key=number))
-            if len(self._batch) >= size:
-                self._flush()
-
-        return send
-
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        self._producer.close()
-
-    def _flush(self) -> None:
-        batch, self._batch = self._batch, []
+    def flush() -> None:
         try:
-            self._producer.send(batch)
+            put(batch)
         except FailedToSend as error:
-            self._load.note_lost(len(error.messages), error)
+            load.note_lost(len(error.messages), error)
+        batch.clear()
+
+    with Producer(ProducerConfig(load.properties), callback_handler=Counter()) as producer:
+        put = producer.send
+        if load.options["sync"]:
+            yield send
+            flush()
+        else:
+            yield lambda topic, message, number: put(KeyedMessage(topic, message, None, number))
 
 
-class NewSender:
-    """Sends the load with KafkaProducer; times some of the messages."""
+@contextmanager
+def new_sender(load: Load) -> Iterator[Send]:
+    """`send`, with KafkaProducer; times some of the messages."""
+    from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 
-    def __init__(self, load: Load) -> None:
-        from kafka08.producer import KafkaProducer, KafkaProducerConfig
+    left, sync = 0, load.options["sync"]
 
-        self._load = load
-        self._producer = KafkaProducer(KafkaProducerConfig(load.properties))
+    def send(topic: str, message: bytes, number: int) -> None:
+        nonlocal left
+        record = ProducerRecord(topic, message)
+        future = send_record(record, count_failed if left else timed())
+        left = (left or SAMPLED_EVERY) - 1
+        if sync:
+            future.exception()
 
-    def __enter__(self) -> Send:
-        from kafka08.producer import ProducerRecord
+    def count_failed(_: object, error: KafkaError | None) -> None:
+        if error is not None:
+            load.note_lost(1, error)
 
-        load, send_record, sync = self._load, self._producer.send, self._load.options["sync"]
-        left = 0
-
-        def send(topic: str, message: bytes, number: int) -> None:
-            nonlocal left
-            future = send_record(
-                ProducerRecord(topic, message), count_failed if left else self._timed()
-            )
-            left = (left or SAMPLED_EVERY) - 1
-            if sync:
-                future.exception()
-
-        def count_failed(_: object, error: KafkaError | None) -> None:
-            if error is not None:
-                load.note_lost(1, error)
-
-        return send
-
-    def __exit__(self, *_: object) -> None:
-        self._producer.close()
-
-    def _timed(self) -> Callable[[Any, KafkaError | None], None]:
+    def timed() -> Callable[[object, KafkaError | None], None]:
         started = time.monotonic()
 
-        def done(_: Any, error: KafkaError | None) -> None:
+        def done(metadata: object, error: KafkaError | None) -> None:
             if error is None:
-                self._load.latencies_ms.append((time.monotonic() - started) * 1000)
-            else:
-                self._load.note_lost(1, error)
+                load.latencies_ms.append((time.monotonic() - started) * 1000)
+            count_failed(metadata, error)
 
         return done
+
+    with KafkaProducer(KafkaProducerConfig(load.properties)) as producer:
+        send_record = producer.send
+        yield send
 
 
 def properties_of(options: dict[str, Any]) -> dict[str, str]:

@@ -152,8 +152,8 @@ def test_only_its_own_group_is_deleted(
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        (["--csv-reporter-enabled"], "there is no CSV reporter; use --show-detailed-stats"),
-        (["--metrics-dir", "d"], "there is no CSV reporter"),
+        (["--csv-reporter-enabled"], "only a JVM has that reporter; --show-detailed-stats"),
+        (["--metrics-dir", "d"], "only a JVM has that reporter"),
         (["--date-format", "w"], "the letter w is not one of yMEadDHkKhmsS"),
         (["--reporting-interval", "0"], "--reporting-interval"),
     ],
