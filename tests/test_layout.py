@@ -241,8 +241,6 @@ MODEL_MAY_IMPORT = (
     "collections",
     "dataclasses",
     "enum",
-    "heapq",
-    "itertools",
     "re",
     "typing",
     "kafka08.errors",

@@ -48,7 +48,6 @@ PARTS = {
     "producer/async_producer.py AsyncKafkaProducer": "all that it holds is a KafkaProducer's",
     "producer/broker_channel.py BrokerChannel": "of a KafkaProducer",
     "producer/network_client.py NetworkClient": "of a KafkaProducer",
-    "zk/model/in_process.py InProcessWorld": "no thread, no socket",
     "zk/server/wire_server.py WireServer": "no thread, no socket",
 }
 """Classes whose owner refuses to work in a forked process, so that nothing there reaches them, and

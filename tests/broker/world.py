@@ -49,11 +49,11 @@ from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Operation
 from kafka08.zk.producer_ids import ProducerIds
 from kafka08.zk.store import ClusterStore
 from tests.broker.fake_runtime import FakeRuntime
+from tests.zk.in_process import InProcessWorld
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.store import ClusterStore
+from tests.zk.in_process import InProcessWorld
 
 T0 = TopicPartition("t", 0)
 

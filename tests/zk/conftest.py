@@ -10,9 +10,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import pytest
 
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.model.server import Server
 from tests.waiting import until
+from tests.zk.in_process import InProcessWorld
 
 T = TypeVar("T")
 WAIT_S = 20

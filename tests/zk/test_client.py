@@ -37,12 +37,12 @@ from kafka08.zk.client import EARLIER_SESSION_S, ZkClient
 from kafka08.zk.errors import BadArguments
 from kafka08.zk.faults import expire_session
 from kafka08.zk.kazoo_adapter.session import KazooSession
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Check, Children, Create, Delete, Exists, Get, Node, Operation, Set
 from kafka08.zk.reachability import NOT_SERVING
 from kafka08.zk.session import SessionEvent, SessionState, SessionTracker
 from kafka08.zk.zookeeper import ConnectionState
 from tests.zk.conftest import WAIT_S, RealSessions, Sessions
+from tests.zk.in_process import InProcessWorld
 
 
 def test_a_start_sees_the_state_that_it_waited_for(

@@ -11,9 +11,9 @@ import pytest
 from kafka08.config import LONG_MAX
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.model.server import Server
 from kafka08.zk.producer_ids import BLOCK_SIZE, PATH, ProducerIdBlock, ProducerIds
+from tests.zk.in_process import InProcessWorld
 
 DATA = Path(__file__).parents[1] / "data" / "0.11-api-admin.json"
 

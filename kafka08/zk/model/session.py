@@ -9,7 +9,7 @@ It implements `ZooKeeper` (zookeeper.py) as kazoo does:
 
 Operations are queued while it connects. It sends a heartbeat after a third of the session timeout
 without a request; if no message has arrived by the next one, it drops the connection. A `World`
-runs it: that of a simulation, or in_process.py.
+runs it: that of a simulation, or of a test.
 
 Source: kazoo.protocol.connection and kazoo.client 2.11.
 """

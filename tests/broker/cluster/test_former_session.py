@@ -20,8 +20,8 @@ from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.store import ClusterStore
+from tests.zk.in_process import InProcessWorld
 
 ADDRESS = Broker(7, "h", 9092)
 PATH = paths.broker(ADDRESS.id)

@@ -13,9 +13,9 @@ from kafka08.errors import SessionLost
 from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.store import ClusterStore
 from tests.broker.fake_runtime import FakeRuntime
+from tests.zk.in_process import InProcessWorld
 
 ME, OTHER = 1, 2
 TP = TopicPartition("t", 0)

@@ -13,9 +13,9 @@ from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.store import ClusterStore
 from tests.broker.world import World
+from tests.zk.in_process import InProcessWorld
 
 
 class Broker:

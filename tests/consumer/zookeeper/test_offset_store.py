@@ -25,8 +25,8 @@ from kafka08.protocol.types import Request, Response
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
+from tests.zk.in_process import InProcessWorld
 
 A, B = TopicPartition("t", 0), TopicPartition("u", 3)
 ID_PATH = paths.consumer_id("g", "g_a")

@@ -11,7 +11,7 @@ from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.model.in_process import InProcessWorld
+from tests.zk.in_process import InProcessWorld
 
 GROUP = "readers-of-page-views"
 TOPIC = "page-views-by-country-and-browser"

@@ -10,11 +10,11 @@ import pytest
 from kafka08.errors import SessionLost, ZooKeeperUnreachable
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import ConnectionLost
-from kafka08.zk.model.in_process import InProcessLink, InProcessWorld
 from kafka08.zk.model.server import Server
 from kafka08.zk.model.session import ModelSession
 from kafka08.zk.operations import Create, Get, Node, Set
 from kafka08.zk.session import SessionEvent, SessionState
+from tests.zk.in_process import InProcessLink, InProcessWorld
 
 TIMEOUT_MS = 6000
 

@@ -1,4 +1,4 @@
-"""The model with its sessions in one thread: a `World` in which messages take no time.
+"""The model of ZooKeeper with its sessions in one thread: a `World` in which messages take no time.
 
 While a caller waits and no message is due, time jumps to the next timer, heartbeat or session
 expiry. So a wait for an event that never comes takes no real time. `connect` is an adapter for
