@@ -16,8 +16,9 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
@@ -32,7 +33,7 @@ from kafka08.embedded.fork_server import warm
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.kept_session import KeptSession
 from kafka08.embedded.lacking import says_what_lacks
-from kafka08.embedded.ports import check_ports, free_ports, is_free, written_port
+from kafka08.embedded.ports import check_ports, free_ports, is_free, kept_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.reset import delete_all
@@ -233,14 +234,10 @@ class EmbeddedCluster(Startable):
             self._start_brokers()
         self._await_registration(self.brokers)
 
-    def _await_registration(
-        self, brokers: Sequence[EmbeddedBroker], timeout: float = START_S
-    ) -> None:
-        deadline = time.monotonic() + timeout
+    def _await_registration(self, brokers: Sequence[EmbeddedBroker]) -> None:
         store = ClusterStore(self.session.client())
-        while not self._registered(store, brokers):
-            self._check_start(brokers, deadline, timeout)
-            time.sleep(_POLL_S)
+        deadline = time.monotonic() + START_S
+        self._await(lambda: self._registered(store, brokers), brokers, deadline)
 
     def _start_brokers(self) -> None:
         host = self.zookeeper.host
@@ -301,34 +298,26 @@ class EmbeddedCluster(Startable):
         After a crash its znode may still exist, and only a broker with the same address may take it
         over.
         """
-        candidates = self._ports[number + 1 : number + 2]
-        if (earlier := written_port(self._properties(number), "advertised.port")) is not None:
-            candidates.insert(0, earlier)
-        return next((port for port in candidates if port and is_free(self._ports_host, port)), None)
+        preferred = self._ports[number + 1 : number + 2]
+        return kept_port(self._properties(number), "advertised.port", preferred, self._ports_host)
 
-    def await_ready(
-        self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_S
-    ) -> None:
+    def await_ready(self, brokers: Sequence[EmbeddedBroker] | None = None) -> None:
         """Wait until the brokers (None: all that were started) are registered, a controller is
-        active, and each broker answers and is in its own metadata. KafkaError if one ends or on
-        timeout."""
+        active, and each broker answers and is in its own metadata. KafkaError if one ends, or after
+        START_S."""
         waited = [b for b in self.brokers if b.expected_running] if brokers is None else brokers
         if not waited:
             return
-        deadline = time.monotonic() + timeout
-        self._await_registration(waited, timeout)
+        deadline = time.monotonic() + START_S
+        self._await_registration(waited)
         store = ClusterStore(self.session.client())
-        while store.controller() is None:
-            self._check_start(waited, deadline, timeout)
-            time.sleep(_POLL_S)
+        self._await(lambda: store.controller() is not None, waited, deadline)
         has_topics = bool(store.topics())
         for broker in waited:
             # 0.8: a broker gets the list of brokers when it starts, but not before there is a
             # partition; it learns of a broker that starts later with the next partition change.
             expected = {(broker.id, broker.port)} if has_topics else set()
-            while not _knows(broker, expected):
-                self._check_start(waited, deadline, timeout)
-                time.sleep(_POLL_S)
+            self._await(partial(_knows, broker, expected), waited, deadline)
 
     def stop(self) -> None:
         """Stop brokers cleanly, then ZooKeeper, and remove temporary data. Harmless twice.
@@ -604,16 +593,19 @@ class EmbeddedCluster(Startable):
             for broker in wanted
         )
 
-    def _check_start(
-        self, brokers: Sequence[EmbeddedBroker], deadline: float, timeout: float
+    def _await(
+        self, condition: Callable[[], bool], brokers: Sequence[EmbeddedBroker], deadline: float
     ) -> None:
-        self.zookeeper.check_alive()
-        for broker in brokers:
-            broker.check_alive()
-        if time.monotonic() > deadline:
-            late = [b for b in brokers if not b.accepts_connections()] or list(brokers)
-            reports = "\n\n".join(b.process.describe_failure() for b in late)
-            raise KafkaError(f"the cluster is not ready after {timeout:.0f} s\n{reports}")
+        """Wait for a condition while these brokers start."""
+        while not condition():
+            self.zookeeper.check_alive()
+            for broker in brokers:
+                broker.check_alive()
+            if time.monotonic() > deadline:
+                late = [b for b in brokers if not b.accepts_connections()] or list(brokers)
+                reports = "\n\n".join(b.process.describe_failure() for b in late)
+                raise KafkaError(f"the cluster is not ready after {START_S:.0f} s\n{reports}")
+            time.sleep(_POLL_S)
 
 
 def choose_zookeeper(data_dir: Path, *, is_to_last: bool) -> ZooKeeperKind:

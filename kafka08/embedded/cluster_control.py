@@ -101,14 +101,18 @@ class ClusterControl:
         if found is None:
             raise ConfigError(f"there is no verb {name!r:.100}{did_you_mean(name, VERBS)}")
         arguments = found.checked(parameters)
-        call = getattr(self, name)
         if found.method == "GET" or name.startswith("wait_"):
-            return call(**arguments)
+            return self._done(name, arguments)
         with self._lock:
             try:
-                return call(**arguments)
+                return self._done(name, arguments)
             finally:
                 self._changed()
+
+    def _done(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """The result of a verb; of one that has none the state of its broker."""
+        result = getattr(self, name)(**arguments)
+        return self._state(arguments["broker"]) if result is None else result
 
     # The cluster
 
@@ -150,24 +154,22 @@ class ClusterControl:
     # Brokers
 
     @verb("POST", "/brokers/{broker}/kill")
-    def kill(self, broker: int, expire: bool = False) -> Any:
+    def kill(self, broker: int, expire: bool = False) -> None:
         """SIGKILL, as a crash. `expire`: end its ZooKeeper session too, so that the cluster notices
         at once."""
         found = self._cluster.find(broker)
         if found.running:
             self._cluster.kill(found, expire=expire)
-        return self._state(found)
 
     @verb("POST", "/brokers/{broker}/stop")
-    def stop(self, broker: int) -> Any:
+    def stop(self, broker: int) -> None:
         """Stop a broker cleanly: its leaders move to others first."""
         found = self._cluster.find(broker)
         if found.running:
             found.stop()
-        return self._state(found)
 
     @verb("POST", "/brokers/{broker}/restart")
-    def restart(self, broker: int) -> Any:
+    def restart(self, broker: int) -> None:
         """Stop a broker cleanly, if it runs, and start it again."""
         found = self._cluster.find(broker)
         if not found.running:
@@ -179,43 +181,36 @@ class ClusterControl:
             # The requester gets the error; the cluster continues, even without any broker.
             found.note_death()
             raise
-        return self._state(found)
 
     @verb("POST", "/brokers/{broker}/pause")
-    def pause(self, broker: int) -> Any:
+    def pause(self, broker: int) -> None:
         """SIGSTOP: connections stay open, and the broker does not respond."""
         self._cluster.pause(broker)
-        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/resume")
-    def resume(self, broker: int) -> Any:
+    def resume(self, broker: int) -> None:
         """Let a paused broker go on."""
         self._cluster.resume(broker)
-        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/cut")
-    def cut(self, broker: int) -> Any:
+    def cut(self, broker: int) -> None:
         """Cut a broker's network; needs `up --cuttable`."""
         self._cluster.cut(broker)
-        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/restore")
-    def restore(self, broker: int) -> Any:
+    def restore(self, broker: int) -> None:
         """Restore a broker's network."""
         self._cluster.restore(broker)
-        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/reset-connections")
-    def reset_connections(self, broker: int) -> Any:
+    def reset_connections(self, broker: int) -> None:
         """Reset every connection that others have to a broker; needs `up --cuttable`."""
         self._cluster.reset_connections(broker)
-        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/expire")
-    def expire(self, broker: int) -> Any:
+    def expire(self, broker: int) -> None:
         """Expire a broker's ZooKeeper session."""
         self._cluster.expire_session(broker)
-        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/corrupt")
     def corrupt(self, broker: int, topic: str, partition: int = 0, size: int = 16) -> Any:
@@ -225,17 +220,15 @@ class ClusterControl:
     @verb("POST", "/brokers/{broker}/break-disk")
     def break_disk(
         self, broker: int, full: bool = False, failing_fsync: bool = False, delay_ms: int = 0
-    ) -> Any:
+    ) -> None:
         """Let a broker's disk be full, fail to sync, or be slow. A broker that meets one of the
         first two halts."""
         self._cluster.break_disk(broker, full=full, failing_fsync=failing_fsync, delay_ms=delay_ms)
-        return self._state(broker)
 
     @verb("POST", "/brokers/{broker}/repair-disk")
-    def repair_disk(self, broker: int) -> Any:
+    def repair_disk(self, broker: int) -> None:
         """End the fault of a broker's disk. One that has halted is started by `restart`."""
         self._cluster.repair_disk(broker)
-        return self._state(broker)
 
     # Fault rules
 

@@ -107,22 +107,30 @@ class ClusterDirectory:
             lock_file.close()
             raise
         self._lock_file = lock_file
-        self._write(self._own_state())
+        self.announce()
         return True
 
     def announce(
         self,
-        zookeeper: str,
-        bootstrap: str,
-        brokers: tuple[BrokerState, ...],
+        zookeeper: str = "",
+        bootstrap: str = "",
+        brokers: tuple[BrokerState, ...] = (),
         control: str = "",
     ) -> ClusterState:
         """Publish the addresses and the brokers' states to other processes. Claim the directory
         first."""
         assert self._lock_file is not None, "only the owner of a directory writes its state"
-        state = self._own_state(zookeeper, bootstrap, brokers, control)
+        owner = ProcessIdentity.of_this_process()
+        state = ClusterState(*owner, str(self.path), zookeeper, bootstrap, brokers, control)
         self._write(state)
         return state
+
+    def _write(self, state: ClusterState) -> None:
+        # Readers see the old text or the new one, never a part.
+        part = self._state.with_suffix(".part")
+        with open_own(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
+            file.write(json.dumps(asdict(state)) + "\n")
+        part.replace(self._state)
 
     def release(self) -> None:
         """The cluster has ended. A second call does nothing."""
@@ -216,23 +224,6 @@ class ClusterDirectory:
                 return not _try_lock(lock_file, fcntl.LOCK_SH)
         except FileNotFoundError:
             return False
-
-    def _own_state(
-        self,
-        zookeeper: str = "",
-        bootstrap: str = "",
-        brokers: tuple[BrokerState, ...] = (),
-        control: str = "",
-    ) -> ClusterState:
-        owner = ProcessIdentity.of_this_process()
-        return ClusterState(*owner, str(self.path), zookeeper, bootstrap, brokers, control)
-
-    def _write(self, state: ClusterState) -> None:
-        # Readers see the old text or the new one, never a part.
-        part = self._state.with_suffix(".part")
-        with open_own(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
-            file.write(json.dumps(asdict(state)) + "\n")
-        part.replace(self._state)
 
 
 def default_directory() -> Path:

@@ -11,7 +11,6 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kafka08.config import escape_property
 from kafka08.embedded.fork_server import ForkedProcess
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.process import ManagedProcess
@@ -36,6 +35,7 @@ class EmbeddedZooKeeper(ZooKeeperProcess):
     """
 
     poll_seconds: ClassVar = 0.005
+    keeps: ClassVar = JOURNAL
 
     def __init__(
         self,
@@ -95,17 +95,6 @@ class EmbeddedZooKeeper(ZooKeeperProcess):
         ]
         return ForkedProcess(NAME, "zookeeper", arguments, log=log, guard=guard)
 
-    def _config_text(self) -> str:
-        return (
-            f"dataDir={escape_property(str(self._directory))}\n"
-            f"clientPort={self.port}\n"
-            f"clientPortAddress={self.host}\n"
-        )
-
-    @classmethod
-    def has_data_in(cls, directory: Path) -> bool:
-        return (directory / JOURNAL).exists()
-
     def _check_directory(self) -> None:
         if (self._directory / DATA).exists():
             raise ConfigError(
@@ -113,7 +102,3 @@ class EmbeddedZooKeeper(ZooKeeperProcess):
                 'cannot read. Use Apache\'s (EmbeddedCluster: zookeeper="java"; `kafka08 up`: '
                 "--zookeeper java), or another directory"
             )
-
-    @property
-    def _served_directory(self) -> Path:
-        return self._directory

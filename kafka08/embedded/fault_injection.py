@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -114,55 +115,46 @@ class FaultInjection:
         return encode_response(refuse(request, code), correlation_id, request.version)
 
 
+@dataclass(frozen=True, slots=True)
 class _Hit:
     """One request that a rule has hit."""
 
-    def __init__(
-        self,
-        runtime: BrokerRuntime,
-        rule: Rule,
-        row: ApiVersion,
-        header: RequestHeader,
-        request: Request,
-        handle: RequestHandler,
-        link: RequestConnection,
-    ) -> None:
-        self._runtime = runtime
-        self._rule = rule
-        self._row = row
-        self._header = header
-        self._request = request
-        self._handle = handle
-        self._link = link
+    runtime: BrokerRuntime
+    rule: Rule
+    row: ApiVersion
+    header: RequestHeader
+    request: Request
+    handle: RequestHandler
+    link: RequestConnection
 
     def respond(
         self, payload: memoryview, refusal: Callable[[Request, int, int], bytes]
     ) -> ResponseFrame | None:
         """As a RequestHandler."""
-        rule, link = self._rule, self._link
+        rule, link = self.rule, self.link
         if rule.close == "before" or (rule.error is not None and self._has_no_response):
             self._close()
             return None
         if rule.error is not None:
-            return refusal(self._request, rule.error, self._header.correlation_id)
+            return refusal(self.request, rule.error, self.header.correlation_id)
         if rule.delay_ms is not None:
             # A copy: the receive buffer is reused, and the handler numbers messages in place.
             self._later(rule.delay_ms, self._begin, memoryview(bytearray(payload)))
             return None
-        response = self._handle(payload, _Changing(link, self._change))
+        response = self.handle(payload, _Changing(link, self._change))
         return None if response is None else self._change(response)
 
     @property
     def _has_no_response(self) -> bool:
-        return isinstance(self._request, ProduceRequest) and self._request.required_acks == 0
+        return isinstance(self.request, ProduceRequest) and self.request.required_acks == 0
 
     def _begin(self, payload: memoryview) -> None:
         """Handle the request, late."""
-        link = self._link
+        link = self.link
         if link.ending:
             return
         try:
-            response = self._handle(payload, link)
+            response = self.handle(payload, link)
         except ProtocolError as error:
             link.fail(error)
             return
@@ -171,7 +163,7 @@ class _Hit:
 
     def _change(self, response: ResponseFrame) -> ResponseFrame | None:
         """The frame to send instead; None: nothing yet, or the connection has closed."""
-        rule = self._rule
+        rule = self.rule
         if rule.drop:
             return b""
         if rule.close == "after":
@@ -183,23 +175,23 @@ class _Hit:
             if rule.cut_bytes == 0:
                 self._close()
                 return None
-            self._link.when_sent(self._close)
+            self.link.when_sent(self._close)
             return _start_of(response, rule.cut_bytes)
         if rule.throttle_ms is not None:
             first, *others = [response] if isinstance(response, BYTES) else response
             assert isinstance(first, bytes | bytearray)
-            changed = with_throttle_ms(first, self._row, rule.throttle_ms)
-            self._later(rule.throttle_ms, self._link.send_response, [changed, *others])
+            changed = with_throttle_ms(first, self.row, rule.throttle_ms)
+            self._later(rule.throttle_ms, self.link.send_response, [changed, *others])
             return None
         assert rule.addresses is not None
         assert isinstance(response, bytes | bytearray)
-        return with_addresses(response, self._request, rule.addresses)
+        return with_addresses(response, self.request, rule.addresses)
 
     def _close(self) -> None:
-        self._link.finish(f"closed by a rule: {self._rule}")
+        self.link.finish(f"closed by a rule: {self.rule}")
 
     def _later(self, delay_ms: int, call: Callable[..., object], *args: object) -> None:
-        self._runtime.call_later(delay_ms / 1000, call, *args)
+        self.runtime.call_later(delay_ms / 1000, call, *args)
 
 
 class _Changing(ForwardingConnection):

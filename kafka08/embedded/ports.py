@@ -66,6 +66,13 @@ def written_port(properties: Path, key: str) -> int | None:
     return int(text) if is_number and 1 <= int(text) <= PORT_MAX else None
 
 
+def kept_port(properties: Path, key: str, preferred: Iterable[int], host: str) -> int | None:
+    """The port of an earlier server (`written_port`), else a preferred one; the first that is free.
+    None if none is."""
+    candidates = [written_port(properties, key), *preferred]
+    return next((port for port in candidates if port and is_free(host, port)), None)
+
+
 def _listening_range() -> tuple[int, int]:
     try:
         first_outgoing = int(_RANGE_FILE.read_text().split()[0])

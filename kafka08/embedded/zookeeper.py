@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from kafka08.config import escape_property
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java, zookeeper_classpath
 from kafka08.embedded.process import ManagedProcess
@@ -45,6 +44,7 @@ class ZooKeeperServer(ZooKeeperProcess):
     """
 
     poll_seconds: ClassVar = 0.02
+    keeps: ClassVar = DATA
 
     def __init__(
         self,
@@ -76,10 +76,7 @@ class ZooKeeperServer(ZooKeeperProcess):
         return ManagedProcess(NAME, command, log=log, guard=guard, environ=environ)
 
     def _config_text(self) -> str:
-        return (
-            f"dataDir={escape_property(str(self._directory / DATA))}\n"
-            f"clientPort={self.port}\n"
-            f"clientPortAddress={self.host}\n"
+        return super()._config_text() + (
             f"tickTime={TICK_MS}\n"
             f"maxSessionTimeout={MAX_SESSION_MS}\n"
             "maxClientCnxns=0\n"
@@ -89,10 +86,6 @@ class ZooKeeperServer(ZooKeeperProcess):
     @property
     def _served_directory(self) -> Path:
         return self._directory / DATA
-
-    @classmethod
-    def has_data_in(cls, directory: Path) -> bool:
-        return (directory / DATA).exists()
 
     def _check_directory(self) -> None:
         if (self._directory / JOURNAL).exists():

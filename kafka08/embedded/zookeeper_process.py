@@ -10,9 +10,10 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar, Final
 
+from kafka08.config import escape_property
 from kafka08.embedded.directories import make_directory, make_temporary, temporary_path
 from kafka08.embedded.guard import Guard
-from kafka08.embedded.ports import free_ports, is_free, listen_fault, written_port
+from kafka08.embedded.ports import free_ports, kept_port, listen_fault
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Startable
@@ -40,6 +41,8 @@ class ZooKeeperProcess(Startable):
 
     poll_seconds: ClassVar[float]
     """Between two questions whether it serves."""
+    keeps: ClassVar[str]
+    """What has its data: DATA or JOURNAL."""
 
     def __init__(
         self,
@@ -74,19 +77,23 @@ class ZooKeeperProcess(Startable):
         """The process that serves at `port`; `attempt` counts from 0. Called once `zoo.cfg` is
         written."""
 
-    @abstractmethod
     def _config_text(self) -> str:
         """The content of `zoo.cfg`."""
+        return (
+            f"dataDir={escape_property(str(self._served_directory))}\n"
+            f"clientPort={self.port}\n"
+            f"clientPortAddress={self.host}\n"
+        )
 
     @property
-    @abstractmethod
     def _served_directory(self) -> Path:
         """The directory that the server itself names, in `conf`."""
+        return self._directory
 
     @classmethod
-    @abstractmethod
     def has_data_in(cls, directory: Path) -> bool:
         """Whether an earlier server of this kind has left its data there."""
+        return (directory / cls.keeps).exists()
 
     def _check_directory(self) -> None:
         """ConfigError for one that the server cannot use."""
@@ -171,22 +178,16 @@ class ZooKeeperProcess(Startable):
 
     def _launch(self, attempt: int) -> None:
         if self._wanted_port == 0:
-            self.port = self._earlier_port() if attempt == 0 else 0
-            self.port = self.port or free_ports(1, self.host)[0]
+            kept = None
+            if attempt == 0:
+                kept = kept_port(self._config, "clientPort", [self._preferred_port], self.host)
+            self.port = kept or free_ports(1, self.host)[0]
         self._config.write_text(self._config_text())
         assert self._guard is not None
         if self._process is not None:
             self._process.kill()
         self._process = self._make_process(attempt, self._log, self._guard)
         self._process.start()
-
-    def _earlier_port(self) -> int:
-        """The port of an earlier server on this directory, else the preferred one, if it is free;
-        else 0."""
-        candidates = [self._preferred_port]
-        if (earlier := written_port(self._config, "clientPort")) is not None:
-            candidates.insert(0, earlier)
-        return next((port for port in candidates if port and is_free(self.host, port)), 0)
 
     def _serves(self) -> bool:
         """Whether this server serves requests. It answers `ruok` before that, `srvr` only then.
