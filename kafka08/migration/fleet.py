@@ -208,64 +208,25 @@ def each_group(
         pool.shutdown(cancel_futures=True)
 
 
-def verify_groups(
-    connections: Connections,
-    groups: Sequence[str],
-    limiter: RateLimiter,
-    watching: Watching,
-    *,
-    confirmation_timeout_s: float,
-) -> Iterator[Outcome[Verification]]:
-    """`verify` of each group, in order; those of a batch are watched together."""
-    return _watched(
-        connections,
-        groups,
-        limiter,
-        watching,
-        OffsetStorage.DUAL,
-        OffsetMigration.begin_verify,
-        OffsetMigration.end_verify,
-        confirmation_timeout_s,
-    )
-
-
-def finish_groups(
-    connections: Connections,
-    groups: Sequence[str],
-    limiter: RateLimiter,
-    watching: Watching,
-    *,
-    confirmation_timeout_s: float,
-) -> Iterator[Outcome[Verification]]:
-    """`finish` of each group, likewise."""
-    return _watched(
-        connections,
-        groups,
-        limiter,
-        watching,
-        OffsetStorage.KAFKA,
-        OffsetMigration.begin_finish,
-        OffsetMigration.end_finish,
-        confirmation_timeout_s,
-    )
-
-
 def _watched(
-    connections: Connections,
-    groups: Sequence[str],
-    limiter: RateLimiter,
-    watching: Watching,
     storage: OffsetStorage,
     begin: Callable[[OffsetMigration], Entry],
     end: Callable[[OffsetMigration, Entry, Verification], Verification],
-    timeout_s: float,
+    connections: Connections,
+    groups: Sequence[str],
+    limiter: RateLimiter,
+    watching: Watching,
+    *,
+    confirmation_timeout_s: float,
 ) -> Iterator[Outcome[Verification]]:
+    """A step in two parts, between which the groups of a batch are watched together."""
     times = CommitTimes(connections.cluster, connections.runtime)
     for first in range(0, len(groups), BATCH):
         batch = groups[first : first + BATCH]
-        begun = list(
-            each_group(connections, batch, limiter, begin, confirmation_timeout_s=timeout_s)
+        parts = each_group(
+            connections, batch, limiter, begin, confirmation_timeout_s=confirmation_timeout_s
         )
+        begun = list(parts)
         entries = {one.group: one.result for one in begun if one.result is not None}
         found = watch_many(connections, entries, storage, watching, times=times)
         for one in begun:
@@ -276,6 +237,16 @@ def _watched(
             with OffsetMigration(group=one.group, connections=connections) as migration:
                 act = partial(end, migration, entries[one.group], watched)
                 yield _outcome(one.group, act)
+
+
+verify_groups = partial(
+    _watched, OffsetStorage.DUAL, OffsetMigration.begin_verify, OffsetMigration.end_verify
+)
+"""`verify` of each group, in order; those of a batch are watched together."""
+finish_groups = partial(
+    _watched, OffsetStorage.KAFKA, OffsetMigration.begin_finish, OffsetMigration.end_finish
+)
+"""`finish` of each group, likewise."""
 
 
 def _outcome(group: str, act: Callable[[], T]) -> Outcome[T]:

@@ -306,16 +306,13 @@ def unfinished(group: str, entry: Entry | None) -> str:
 
 def check(group: str, state: State, previous: Entry | None) -> None:
     """MigrationError, with what to do, unless `state` follows."""
-    found = None if previous is None else previous.state
-    if found not in VALID_PREVIOUS[state]:
+    if not follows(state, previous):
         raise MigrationError(unfinished(group, previous))
 
 
-def check_start(group: str, previous: Entry | None) -> None:
-    """The same for `start`, which enters COPYING, or DUAL again."""
-    found = None if previous is None else previous.state
-    if found not in VALID_PREVIOUS[State.COPYING] | VALID_PREVIOUS[State.DUAL]:
-        raise MigrationError(unfinished(group, previous))
+def follows(state: State, previous: Entry | None) -> bool:
+    """Whether a migration may enter `state` now."""
+    return (None if previous is None else previous.state) in VALID_PREVIOUS[state]
 
 
 _ADVICE: Final[dict[State | None, str]] = {

@@ -24,9 +24,10 @@ from kafka08.migration.journal import (
     Entry,
     State,
     begun,
-    check_start,
     entered,
+    follows,
     read_journals,
+    unfinished,
     write_journals,
 )
 from kafka08.migration.plan import Plan, make_plan
@@ -245,12 +246,11 @@ def preview_start(
 
 
 def state_error(group: str, entry: Entry | None) -> MigrationError | None:
-    """Why a migration in this state cannot be started; None if it can."""
-    try:
-        check_start(group, entry)
-    except MigrationError as error:
-        return error
-    return None
+    """Why a migration in this state cannot be started; None if it can: `start` enters COPYING, or
+    DUAL again."""
+    if follows(State.COPYING, entry) or follows(State.DUAL, entry):
+        return None
+    return MigrationError(unfinished(group, entry))
 
 
 def _has_read_kafka(member: Member) -> bool:
