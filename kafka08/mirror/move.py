@@ -36,7 +36,7 @@ from kafka08.consumer.subscription import TopicFilter
 from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.listing import some_of
 from kafka08.mirror.exact_copy import ExactCopier, may_pass
-from kafka08.mirror.move_plan import TopicStep, steps_of
+from kafka08.mirror.move_plan import TopicStep, step_of
 from kafka08.mirror.offset_map import Copied, OffsetMap, beginning
 from kafka08.mirror.outcome import MirrorFailed
 from kafka08.mirror.settings import check_apart
@@ -163,14 +163,19 @@ class Move:
                 TopicPartition(name, p.partition) for name in shared for p in there[name].partitions
             ]
             ends = log_ends(cluster, partitions) if partitions else {}
-        return steps_of(
-            here,
-            there,
-            len(target.live_brokers()),
-            written={tp.topic for tp, end in ends.items() if end},
-            moved={tp.topic for tp in copied},
-            replication_factor=self._replication_factor,
-        )
+        brokers = len(target.live_brokers())
+        written, moved = {tp.topic for tp, end in ends.items() if end}, {tp.topic for tp in copied}
+        return [
+            step_of(
+                topic,
+                there.get(topic.name),
+                brokers,
+                written=written,
+                moved=moved,
+                replication_factor=self._replication_factor,
+            )
+            for topic in here
+        ]
 
     def _wanted_topics(self) -> list[Any]:
         with admin_of(self.source.place, THREADS) as admin:

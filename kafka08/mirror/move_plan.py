@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,36 +52,22 @@ class TopicStep:
         }
 
 
-def steps_of(
-    source: Sequence[TopicDescription],
-    target: Mapping[str, TopicDescription],
+def step_of(
+    topic: TopicDescription,
+    there: TopicDescription | None,
     brokers: int,
     *,
     written: Collection[str],
     moved: Collection[str],
-    replication_factor: int | None = None,
-) -> list[TopicStep]:
-    """The steps for these topics of the source.
+    replication_factor: int | None,
+) -> TopicStep:
+    """The step for a topic of the source.
 
-    target    the topics there
+    there     the topic of that name at the target
     brokers   number of brokers there
     written   topics there that have messages
     moved     topics of which this move has copied messages
     """
-    return [
-        _step(topic, target.get(topic.name), brokers, written, moved, replication_factor)
-        for topic in source
-    ]
-
-
-def _step(
-    topic: TopicDescription,
-    there: TopicDescription | None,
-    brokers: int,
-    written: Collection[str],
-    moved: Collection[str],
-    replication_factor: int | None,
-) -> TopicStep:
     replicas = replication_factor or min(topic.replication_factor, brokers)
     config = {key: value for key, value in topic.config.items() if key not in NOT_COPIED}
     least = config.get(MIN_INSYNC, "")

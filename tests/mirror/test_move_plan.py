@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kafka08.admin import PartitionDescription, TopicDescription
-from kafka08.mirror.move_plan import TopicStep, steps_of
+from kafka08.mirror.move_plan import TopicStep, step_of
 
 
 def described(
@@ -26,16 +26,12 @@ def step(
     moved: Collection[str] = (),
     replication_factor: int | None = None,
 ) -> TopicStep:
-    target = {} if there is None else {there.name: there}
-    (found,) = steps_of(
-        [here],
-        target,
-        brokers,
+    return step_of(
+        *(here, there, brokers),
         written=written,
         moved=moved,
         replication_factor=replication_factor,
     )
-    return found
 
 
 def test_a_topic_is_made_like_that_of_the_source() -> None:
