@@ -16,8 +16,10 @@ from typing import Final, TypeVar
 
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.cluster import ClusterClient
+from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.retry import RetryPolicy, retry
+from kafka08.clock import Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.lifecycle import in_forked_processes
@@ -99,13 +101,8 @@ def _tell_versions(address: ClusterAddress, settings: ReadSettings, is_used: Top
         closing(new_cluster(address, settings)) as cluster,
         settings.deadline(cluster.clock),
     ):
-        metadata = retry(
-            cluster.refresh,
-            RetryPolicy(settings.looks + 1, settings.retry_interval_ms),
-            cluster.clock,
-            what="listing the brokers",
-            passes=lambda error: isinstance(error, NoBrokersAvailable),
-        )
+        policy = RetryPolicy(settings.looks + 1, settings.retry_interval_ms)
+        metadata = refreshed(cluster, policy, cluster.clock, what="listing the brokers")
         leaders = {
             partition.leader
             for topic, info in metadata.topics.items()
@@ -120,6 +117,19 @@ def _tell_versions(address: ClusterAddress, settings: ReadSettings, is_used: Top
         return not any(
             cluster.run_concurrently([partial(_is_of_0_8, *broker, settings) for broker in asked])
         )
+
+
+def refreshed(
+    cluster: ClusterClient, policy: RetryPolicy, clock: Clock, *, what: str
+) -> ClusterMetadata:
+    """The metadata of all topics. Tried again while no broker responds."""
+    return retry(
+        cluster.refresh,
+        policy,
+        clock,
+        what=what,
+        passes=lambda error: isinstance(error, NoBrokersAvailable),
+    )
 
 
 def _is_of_0_8(host: str, port: int, settings: ReadSettings) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 
+from kafka08.arrow.connections import refreshed
 from kafka08.arrow.options import Assignment, Subscription, TopicPattern
 from kafka08.arrow.settings import ReadSettings
 from kafka08.client import log_offsets
@@ -13,7 +14,6 @@ from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     LeaderNotAvailable,
-    NoBrokersAvailable,
     UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
 )
@@ -97,13 +97,7 @@ class LogOffsets:
         return metadata
 
     def _refreshed(self) -> ClusterMetadata:
-        return retry(
-            self._cluster.refresh,
-            self._policy,
-            self._clock,
-            what="listing the topics",
-            passes=lambda error: isinstance(error, NoBrokersAvailable),
-        )
+        return refreshed(self._cluster, self._policy, self._clock, what="listing the topics")
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return log_offsets.log_starts(self._cluster, partitions)

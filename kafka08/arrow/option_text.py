@@ -84,8 +84,8 @@ class OptionText:
         return int(match[1]) * UNIT_MS[match[2].lower()]
 
     def take_kafka_keys(self, refused: Mapping[str, str]) -> dict[str, str]:
-        """Every `kafka.…` option by its key without the prefix. `refused`: key → why it must not be
-        set."""
+        """Every `kafka.…` option by its key without the prefix, and zookeeper.connect, which needs
+        none. `refused`: key → why it must not be set."""
         keys = {
             name.removeprefix(KAFKA_PREFIX): self._left.pop(name)
             for name in sorted(self._left)
@@ -94,6 +94,9 @@ class OptionText:
         for key in keys:
             if key in refused:
                 raise ConfigError(f"{KAFKA_PREFIX}{key} is not supported: {refused[key]}")
+        zookeeper = self.take("zookeeper.connect")
+        if zookeeper is not None:
+            keys.setdefault("zookeeper.connect", zookeeper)
         return keys
 
     def ignore(self, *names: str) -> None:

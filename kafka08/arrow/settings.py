@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from kafka08.arrow.option_text import OptionText
 from kafka08.client import Security
@@ -196,11 +196,7 @@ class ReadSettings:
 
 def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, StorageName]:
     """(address, settings, group, storage of its offsets) from the options."""
-    given: dict[str, Any] = text.take_kafka_keys(REFUSED_KEYS)
-    zookeeper = text.take("zookeeper.connect")
-    if zookeeper is not None:
-        given.setdefault("zookeeper.connect", zookeeper)
-    keys = ReaderKeys(given)
+    keys = ReaderKeys(text.take_kafka_keys(REFUSED_KEYS))
     keys.log_notes()
     settings = replace(
         keys.settings,

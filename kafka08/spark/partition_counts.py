@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka08.arrow.connections import refreshed
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy, may_be_stored_later, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import KafkaError, NoBrokersAvailable, UnknownTopicOrPartition
+from kafka08.errors import KafkaError, UnknownTopicOrPartition
 
 UNKNOWN_TOPIC_S: Final = 3
 """A topic that was created a moment ago is unknown to a broker until the controller tells it. Where
@@ -26,13 +27,7 @@ def planned_counts(
     topics. Raises as `partition_count`."""
     if topic is not None:
         return {topic: partition_count(cluster, topic, policy, clock)}
-    metadata = retry(
-        cluster.refresh,
-        policy,
-        clock,
-        what="listing the topics",
-        passes=lambda error: isinstance(error, NoBrokersAvailable),
-    )
+    metadata = refreshed(cluster, policy, clock, what="listing the topics")
     return {name: len(info.partitions) for name, info in metadata.topics.items() if not info.error}
 
 

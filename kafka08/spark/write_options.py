@@ -134,9 +134,6 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     prefix, journal = text.take("transactional.id.prefix"), text.take("journalLocation")
     checkpoint = text.take("checkpointLocation")
     given = text.take_kafka_keys(REFUSED_KEYS)
-    zookeeper = text.take("zookeeper.connect")
-    if zookeeper is not None:
-        given.setdefault("zookeeper.connect", zookeeper)
     text.finish()
     keys = WriterKeys(given)
     keys.log_notes()
