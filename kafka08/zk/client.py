@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -173,12 +172,7 @@ class ZkClient(ProcessBound):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __str__(self) -> str:
@@ -384,21 +378,15 @@ class ZkClient(ProcessBound):
                 del result  # with this frame it would keep what its callers hold
         return result
 
-    def pipeline(
-        self,
-        operations: Iterable[Operation],
-        window: int = PIPELINE_WINDOW,
-        *,
-        make_parents: bool = True,
-    ) -> list[Any]:
-        """Carry out many operations with up to `window` outstanding.
+    def pipeline(self, operations: Iterable[Operation], *, make_parents: bool = True) -> list[Any]:
+        """Carry out many operations with up to PIPELINE_WINDOW outstanding.
 
         Gives, in the order of the operations, the result of each or the ZooKeeperError it met; an
         error of one does not touch the others. With `make_parents`, creates whose parents are
         missing are done in a second round.
         """
         wanted = list(operations)
-        results = self._resender.run(wanted, range(len(wanted)), window)
+        results = self._resender.run(wanted, range(len(wanted)), PIPELINE_WINDOW)
         orphans = [
             index
             for index, operation in enumerate(wanted)
@@ -406,7 +394,7 @@ class ZkClient(ProcessBound):
         ]
         if orphans:
             self._ensure_all([paths.parent(wanted[index].path) for index in orphans])
-            results.update(self._resender.run(wanted, orphans, window))
+            results.update(self._resender.run(wanted, orphans, PIPELINE_WINDOW))
         return [results[index] for index in range(len(wanted))]
 
     def write_all(
@@ -461,11 +449,7 @@ class ZkClient(ProcessBound):
         return results
 
     def create_ephemeral(
-        self,
-        path: str,
-        data: str,
-        *,
-        expected_mine: Callable[[str], bool] | None = None,
+        self, path: str, data: str, *, expected_mine: Callable[[str], bool] | None = None
     ) -> None:
         """Create an ephemeral znode of this session, even if one of an earlier session is left.
 

@@ -144,14 +144,6 @@ class ConfigChange:
     entity_type: str = "topics"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterId:
-    """/cluster/id of 0.10.1 and later: 22 characters of URL-safe base64."""
-
-    id: str
-    version: str = field(default="1")
-
-
 _REGISTRATION_ORDER: Final = ByLevel(
     {
         Level.V0_8_2: ("jmx_port", "timestamp", "host", "version", "port"),
@@ -395,14 +387,14 @@ def encode_delete_topic() -> str:
     return ""
 
 
-def encode_cluster_id(cluster: ClusterId) -> str:
-    return _object(("version", cluster.version), ("id", cluster.id))
+def encode_cluster_id(cluster_id: str) -> str:
+    """/cluster/id of 0.10.1 and later: 22 characters of URL-safe base64."""
+    return _object(("version", "1"), ("id", cluster_id))
 
 
-def decode_cluster_id(text: str | None) -> ClusterId:
+def decode_cluster_id(text: str | None) -> str:
     what = "cluster id"
-    fields = _parse_object(text, what)
-    return ClusterId(_text(fields.get("id", ""), what), _text(fields.get("version", "1"), what))
+    return _text(_parse_object(text, what).get("id", ""), what)
 
 
 def encode_offset(offset: int) -> str:

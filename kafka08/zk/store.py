@@ -71,9 +71,9 @@ class ClusterStore:
         while True:
             node = self.zk.get_or_none(paths.CLUSTER_ID)
             if node is not None:
-                return decode_at(paths.CLUSTER_ID, nodes.decode_cluster_id, node.data).id
+                return decode_at(paths.CLUSTER_ID, nodes.decode_cluster_id, node.data)
             try:
-                self.zk.create(paths.CLUSTER_ID, nodes.encode_cluster_id(nodes.ClusterId(new_id())))
+                self.zk.create(paths.CLUSTER_ID, nodes.encode_cluster_id(new_id()))
             except NodeExists:
                 continue
 
@@ -87,7 +87,6 @@ class ClusterStore:
         broker: Broker,
         *,
         timestamp_ms: int,
-        jmx_port: int = -1,
         advertised: nodes.Advertised = nodes.ADDRESS_ALONE,
     ) -> None:
         """Make /brokers/ids/<id> for this session; one left by an earlier session of the same
@@ -98,7 +97,6 @@ class ClusterStore:
         registration = nodes.BrokerRegistration(
             broker.host,
             broker.port,
-            jmx_port=jmx_port,
             timestamp_ms=timestamp_ms,
             version=advertised.version,
             endpoints=tuple(map(str, advertised.endpoints)),
@@ -164,9 +162,9 @@ class ClusterStore:
         """The newest release that a live broker registers as; 0.8.2 if there is none."""
         return newest_of(self.registrations())
 
-    def brokers(self, broker_ids: Iterable[int] | None = None) -> dict[int, Broker]:
-        """id → address of the brokers named (None: all) that can be reached, ascending."""
-        return reachable(self.registrations(broker_ids))
+    def brokers(self) -> dict[int, Broker]:
+        """id → address of the brokers that can be reached, ascending."""
+        return reachable(self.registrations())
 
     def broker_addresses(self) -> list[tuple[str, int]]:
         """Bootstrap addresses: (host, port) of the brokers, by id. NoBrokersAvailable if there

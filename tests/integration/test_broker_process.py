@@ -156,8 +156,8 @@ def test_an_auto_created_topic_survives_kill_and_stop(
     assert (tmp_path / "logs-1" / ".kafka_cleanshutdown").exists()
     with ZkClient(connect) as zk:
         assert [] == ClusterStore(zk).broker_ids()
-        cluster = nodes.decode_cluster_id(zk.get(paths.CLUSTER_ID).data)
-        assert re.fullmatch(r"[A-Za-z0-9_-]{22}", cluster.id)
+        cluster_id = nodes.decode_cluster_id(zk.get(paths.CLUSTER_ID).data)
+        assert re.fullmatch(r"[A-Za-z0-9_-]{22}", cluster_id)
 
     start(port=port).await_started()
     with connection_to(connect) as connection:

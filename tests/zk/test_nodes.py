@@ -194,8 +194,8 @@ def test_elections_and_reassignments_list_partitions() -> None:
 def test_a_cluster_id_has_its_version_as_text() -> None:
     """In /cluster/id of 0.10.1 the version is a string."""
     text = '{"version":"1","id":"rVp1fIJ2T0y0hgTLbRHLTg"}'
-    assert nodes.encode_cluster_id(nodes.ClusterId("rVp1fIJ2T0y0hgTLbRHLTg")) == text
-    assert nodes.decode_cluster_id(text) == nodes.ClusterId("rVp1fIJ2T0y0hgTLbRHLTg")
+    assert nodes.encode_cluster_id("rVp1fIJ2T0y0hgTLbRHLTg") == text
+    assert nodes.decode_cluster_id(text) == "rVp1fIJ2T0y0hgTLbRHLTg"
 
 
 @pytest.mark.parametrize(

@@ -105,14 +105,13 @@ class _Connection:
 
 
 class Server:
-    """tick_ms, min_session_ms, max_session_ms: as in zoo.cfg (None: 2 and 20 ticks). Set `recorder`
-    to store the state."""
+    """tick_ms, max_session_ms: as in zoo.cfg (None: 20 ticks). Set `recorder` to store the
+    state."""
 
     def __init__(
         self,
         *,
         tick_ms: int = 2000,
-        min_session_ms: int | None = None,
         max_session_ms: int | None = None,
         first_session_id: int = 1 << 56,
         zxid: int = 0,
@@ -123,7 +122,7 @@ class Server:
         self._watches = Watches()
         self._sessions = Sessions(
             tick_ms=tick_ms,
-            min_ms=2 * tick_ms if min_session_ms is None else min_session_ms,
+            min_ms=2 * tick_ms,
             max_ms=20 * tick_ms if max_session_ms is None else max_session_ms,
             first_id=first_session_id,
         )
@@ -176,9 +175,7 @@ class Server:
     def expire(self, now: Instant) -> list[Output]:
         """Expire the sessions whose timeout has passed, and close their connections."""
         for session in self._sessions.overdue(now.elapsed_ms):
-            self._end_session(session, now)
-            if session.connection is not None:
-                self._close(session.connection)
+            self._expire(session, now)
         return self._taken_outputs()
 
     def end_session(self, connection: int, now: Instant) -> list[Output]:
@@ -191,10 +188,13 @@ class Server:
         connection."""
         session = self._sessions.find(session_id)
         if session is not None:
-            self._end_session(session, now)
-            if session.connection is not None:
-                self._close(session.connection)
+            self._expire(session, now)
         return self._taken_outputs()
+
+    def _expire(self, session: Session, now: Instant) -> None:
+        self._end_session(session, now)
+        if session.connection is not None:
+            self._close(session.connection)
 
     def restart(self, now: Instant) -> None:
         """Every connection is gone; znodes and sessions remain, and the timeout of each session

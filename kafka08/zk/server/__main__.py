@@ -20,7 +20,8 @@ from kafka08.zk.model.server import Server
 from kafka08.zk.server.driver import Driver, instant, listen
 from kafka08.zk.server.journal import Journal
 from kafka08.zk.server.limits import NOT_LOOPBACK, WARNING
-from kafka08.zk.server.wire_server import Settings, WireServer
+from kafka08.zk.server.wire_server import WireServer
+from kafka08.zk.server.words import Settings
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
 
 from kafka08.zk.model.messages import (
     OPEN_ACL,
@@ -80,17 +81,13 @@ def read_request(record: bytes) -> tuple[int, Request]:
     return xid, UnknownRequest() if read is None else read(reader)
 
 
-def _read_create(reader: Reader, *, with_stat: bool = False) -> CreateRequest | UnknownRequest:
+def _read_create(reader: Reader, *, with_stat: bool) -> CreateRequest | UnknownRequest:
     path, data, acl, flags = reader.text(), reader.buffer(), _read_acl(reader), reader.int32()
     if flags & ~(_EPHEMERAL | _SEQUENCE):
         return UnknownRequest()  # a container or a TTL
     return CreateRequest(
         path, data, bool(flags & _EPHEMERAL), bool(flags & _SEQUENCE), acl, with_stat
     )
-
-
-def _read_create2(reader: Reader) -> CreateRequest | UnknownRequest:
-    return _read_create(reader, with_stat=True)
 
 
 def _read_acl(reader: Reader) -> tuple[Acl, ...]:
@@ -133,21 +130,24 @@ def _read_auth(reader: Reader) -> AddIdentityRequest:
     return AddIdentityRequest(Identity("digest", f"{user}:{password_hash}"))
 
 
-_STEPS: Final[dict[int, Callable[[Reader], StepRequest | UnknownRequest]]] = {
-    CREATE: _read_create,
-    CREATE2: _read_create2,
+_Write: TypeAlias = CreateRequest | SetDataRequest | DeleteRequest | UnknownRequest
+
+_WRITES: Final[dict[int, Callable[[Reader], _Write]]] = {
+    CREATE: partial(_read_create, with_stat=False),
+    CREATE2: partial(_read_create, with_stat=True),
     DELETE: lambda reader: DeleteRequest(reader.text(), reader.int32()),
     SET_DATA: lambda reader: SetDataRequest(reader.text(), reader.buffer(), reader.int32()),
+}
+
+_STEPS: Final[dict[int, Callable[[Reader], StepRequest | UnknownRequest]]] = {
+    **_WRITES,
     CHECK: lambda reader: CheckVersionRequest(reader.text(), reader.int32()),
 }
 
 _READERS: Final[dict[int, Callable[[Reader], Request]]] = {
-    CREATE: _read_create,
-    CREATE2: _read_create2,
-    DELETE: lambda reader: DeleteRequest(reader.text(), reader.int32()),
+    **_WRITES,
     3: lambda reader: ExistsRequest(reader.text(), reader.flag()),
     4: lambda reader: GetDataRequest(reader.text(), reader.flag()),
-    SET_DATA: lambda reader: SetDataRequest(reader.text(), reader.buffer(), reader.int32()),
     6: lambda reader: GetAclRequest(reader.text()),
     7: lambda reader: SetAclRequest(reader.text(), _read_acl(reader), reader.int32()),
     8: lambda reader: GetChildrenRequest(reader.text(), reader.flag()),

@@ -24,7 +24,6 @@ from kafka08.zk.model.messages import (
     ConnectReply,
     Identity,
     PingRequest,
-    Reply,
     Request,
     WatchEvent,
 )
@@ -39,7 +38,7 @@ from kafka08.zk.server.faults import (
 from kafka08.zk.server.jute import MalformedRecord
 from kafka08.zk.server.replies import write_connect, write_event, write_reply
 from kafka08.zk.server.requests import read_connect, read_request
-from kafka08.zk.server.words import WORDS, Client, View
+from kafka08.zk.server.words import WORDS, Client, Settings, View
 
 CONTROL: Final = b"ctrl"
 HANDSHAKE_BYTES_MAX: Final = 1024
@@ -47,21 +46,6 @@ HANDSHAKE_MS: Final = 10_000
 """A connection without a session for so long is closed."""
 _WORD_BYTES: Final = 4
 _LENGTH_BYTES: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The server's configuration, in the words of zoo.cfg (and of `conf`)."""
-
-    host: str
-    port: int
-    directory: str
-    tick_ms: int
-    max_session_ms: int
-
-    @property
-    def min_session_ms(self) -> int:
-        return 2 * self.tick_ms
 
 
 class Outgoing(NamedTuple):
@@ -231,15 +215,10 @@ class WireServer:
                 here.session_id = message.session_id
                 self._send(here, write_connect(message, has_read_only=here.has_read_only), now)
             elif here is not lost:
-                self._send_reply(here, request, message, now)
+                assert request is not None, "a reply has a request"
+                self._send(here, write_reply(request, message), now)
         if lost is not None:
             self._drop(lost)
-
-    def _send_reply(
-        self, here: _Connection, request: Request | None, reply: Reply, now: Instant
-    ) -> None:
-        assert request is not None, "a reply has a request"
-        self._send(here, write_reply(request, reply), now)
 
     def _send(self, here: _Connection, data: bytes | None, now: Instant) -> None:
         """Queue bytes, or the close; behind what is held back."""
@@ -313,16 +292,5 @@ class WireServer:
         return Client(here.peer, here.session_id, timeout_ms, here.received, here.sent)
 
     def _view(self) -> View:
-        settings = self._settings
-        return View(
-            server=self._server,
-            clients=[self._client(here) for here in self._connections.values()],
-            host=settings.host,
-            port=settings.port,
-            directory=settings.directory,
-            tick_ms=settings.tick_ms,
-            min_session_ms=settings.min_session_ms,
-            max_session_ms=settings.max_session_ms,
-            received=self._received,
-            sent=self._sent,
-        )
+        clients = [self._client(here) for here in self._connections.values()]
+        return View(self._server, self._settings, clients, self._received, self._sent)

@@ -16,6 +16,17 @@ VERSION: Final = "3.9.5-kafka08, built on 01/01/1970 00:00 GMT"
 
 
 @dataclass(frozen=True, slots=True)
+class Settings:
+    """The server's configuration, in the words of zoo.cfg (and of `conf`)."""
+
+    host: str
+    port: int
+    directory: str
+    tick_ms: int
+    max_session_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """A connection. session_id, timeout_ms 0: no session yet. received, sent: records."""
 
@@ -31,13 +42,8 @@ class View:
     """All that a word may tell. sent and received: records of all connections so far."""
 
     server: Server
+    settings: Settings
     clients: Sequence[Client]
-    host: str
-    port: int
-    directory: str
-    tick_ms: int
-    min_session_ms: int
-    max_session_ms: int
     received: int
     sent: int
 
@@ -90,14 +96,15 @@ def _mntr(view: View) -> str:
 
 
 def _conf(view: View) -> str:
+    settings = view.settings
     return (
-        f"clientPort={view.port}\n"
-        f"clientPortAddress={view.host}\n"
-        f"dataDir={view.directory}/\n"
-        f"tickTime={view.tick_ms}\n"
+        f"clientPort={settings.port}\n"
+        f"clientPortAddress={settings.host}\n"
+        f"dataDir={settings.directory}/\n"
+        f"tickTime={settings.tick_ms}\n"
         "maxClientCnxns=0\n"
-        f"minSessionTimeout={view.min_session_ms}\n"
-        f"maxSessionTimeout={view.max_session_ms}\n"
+        f"minSessionTimeout={2 * settings.tick_ms}\n"
+        f"maxSessionTimeout={settings.max_session_ms}\n"
         "serverId=0\n"
     )
 

@@ -13,7 +13,8 @@ from kafka08.zk.model.messages import (
     Request,
 )
 from kafka08.zk.model.server import Instant, Server
-from kafka08.zk.server.wire_server import Settings, WireServer
+from kafka08.zk.server.wire_server import WireServer
+from kafka08.zk.server.words import Settings
 from tests.zk.model.wire import decode, decode_connect, encode, encode_connect
 
 TICK_MS = 500

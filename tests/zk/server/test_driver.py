@@ -13,7 +13,8 @@ import pytest
 
 from kafka08.zk.model.server import Server
 from kafka08.zk.server.driver import Driver
-from kafka08.zk.server.wire_server import Settings, WireServer
+from kafka08.zk.server.wire_server import WireServer
+from kafka08.zk.server.words import Settings
 
 TICK_MS = 10
 
