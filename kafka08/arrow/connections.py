@@ -25,6 +25,7 @@ from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.lifecycle import in_forked_processes
 from kafka08.network.connection import Connection
 from kafka08.protocol.version_ranges import OF_0_8
+from kafka08.runtime import Buffers
 from kafka08.structs import Broker
 
 logger = logging.getLogger(__name__)
@@ -213,7 +214,7 @@ def new_fetch_pool(address: ClusterAddress, settings: ReadSettings) -> Connectio
             port,
             client_id=settings.client_id,
             timeout_ms=settings.socket_timeout_ms,
-            receive_buffer=settings.receive_buffer_bytes,
+            buffers=Buffers(receive=settings.receive_buffer_bytes),
             max_response_bytes=min(
                 max(settings.fetch_bytes, settings.max_fetch_bytes) + RESPONSE_OVERHEAD, INT_MAX
             ),

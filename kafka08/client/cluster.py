@@ -57,7 +57,7 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offset_fetch import probe
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.version_ranges import VersionRanges
-from kafka08.runtime import Runtime
+from kafka08.runtime import Buffers, Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import Address
 from kafka08.structs import Broker, TopicPartition, host_port
@@ -119,8 +119,7 @@ class ClusterClient(ProcessBound):
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         connect_timeout_ms: int = 10_000,
         retry_policy: RetryPolicy = RetryPolicy(),
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        buffers: Buffers = Buffers(),
         negotiates: bool = False,
         accepts_0_8: bool = False,
         security: Security = PLAINTEXT,
@@ -156,8 +155,7 @@ class ClusterClient(ProcessBound):
                 client_id=client_id,
                 timeout_ms=timeout_ms,
                 connect_timeout_ms=connect_timeout_ms,
-                receive_buffer=receive_buffer,
-                send_buffer=send_buffer,
+                buffers=buffers,
                 negotiates=negotiates,
                 accepts_0_8=accepts_0_8,
                 security=security,

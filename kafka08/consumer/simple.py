@@ -48,7 +48,7 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.protocol.types import Request, Response
-from kafka08.runtime import Runtime
+from kafka08.runtime import Buffers, Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import ORDINARY_CONSUMER, OffsetAndMetadata, TopicPartition, host_port
 
@@ -96,7 +96,7 @@ class SimpleConsumer(Closeable):
                 port,
                 client_id=client_id,
                 timeout_ms=timeout_ms,
-                receive_buffer=buffer_size,
+                buffers=Buffers(receive=buffer_size),
                 runtime=runtime,
             )
         )

@@ -34,7 +34,7 @@ from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.protocol.version_ranges import VersionRanges
-from kafka08.runtime import Runtime, Stream
+from kafka08.runtime import Buffers, Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import host_port
 from kafka08.waiting import give_up_at, is_announced, waiting_for
@@ -61,7 +61,7 @@ class Connection(Closeable):
     timeout_ms          longest wait for one write, and for one response from the start of its read
     connect_timeout_ms  longest wait for the connection (to each address of the host)
                         Both are shorter within `giving_up_at` (kafka08.waiting)
-    receive_buffer, send_buffer   socket buffer sizes in bytes; 0 or less: the system's defaults
+    buffers             of the socket
     max_response_bytes  a response that announces more is refused before it is read
     negotiates          whether to request the broker's API versions whenever it is opened; they are
                         in `versions` then. For brokers from 0.9 on
@@ -78,8 +78,7 @@ class Connection(Closeable):
         client_id: str | None = "",
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         connect_timeout_ms: int | None = None,
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        buffers: Buffers = Buffers(),
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         negotiates: bool = False,
         accepts_0_8: bool = False,
@@ -91,8 +90,7 @@ class Connection(Closeable):
         self._server = f"broker {host_port(host, port)}"
         self.timeout_ms = timeout_ms
         self._connect_timeout_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
-        self._receive_buffer = receive_buffer
-        self._send_buffer = send_buffer
+        self._buffers = buffers
         self._max_response_bytes = max_response_bytes
         self.runtime = runtime
         self._tls = security.tls
@@ -190,12 +188,8 @@ class Connection(Closeable):
         aborts = self._aborts
         try:
             with waiting_for(self._server):
-                stream = self.runtime.connect(
-                    (self.host, self.port),
-                    self._limited_ms(self._connect_timeout_ms) / 1000,
-                    receive_buffer=self._receive_buffer,
-                    send_buffer=self._send_buffer,
-                )
+                seconds = self._limited_ms(self._connect_timeout_ms) / 1000
+                stream = self.runtime.connect((self.host, self.port), seconds, self._buffers)
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
             raise ConnectionFailed(f"cannot connect to {self}: {reason_of(error)}") from error
         self.sent_unconfirmed = False

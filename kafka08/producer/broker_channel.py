@@ -25,7 +25,7 @@ from kafka08.network.session import (
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.version_ranges import VersionRanges
-from kafka08.runtime import ClientRuntime, Connecting, Stream
+from kafka08.runtime import Buffers, ClientRuntime, Connecting, Stream
 from kafka08.runtime.transport import Address
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class BrokerChannel:
         client_id: str,
         negotiates: bool,
         security: Security,
-        send_buffer: int,
-        receive_buffer: int,
+        buffers: Buffers,
         runtime: ClientRuntime,
     ) -> None:
         self.address = address
@@ -91,8 +90,7 @@ class BrokerChannel:
         )
         self._tls_context = security.tls
         self._tls: TlsStream | None = None
-        self._send_buffer = send_buffer
-        self._receive_buffer = receive_buffer
+        self._buffers = buffers
         self._runtime = runtime
         self._connecting: Connecting | None = None
         self._is_known_as_0_8 = False
@@ -135,9 +133,7 @@ class BrokerChannel:
         assert self.state is State.CLOSED
         self._is_known_as_0_8 = is_of_0_8
         try:
-            self._connecting = self._runtime.start_connect(
-                self.address, receive_buffer=self._receive_buffer, send_buffer=self._send_buffer
-            )
+            self._connecting = self._runtime.start_connect(self.address, self._buffers)
         except (OSError, UnicodeError) as error:
             raise ConnectionFailed(f"cannot connect to {self}: {reason_of(error)}") from error
         self.stream = self._connecting.stream

@@ -61,7 +61,7 @@ from kafka08.producer.topic_route import TopicRoute
 from kafka08.producer.topic_routes import TopicRoutes
 from kafka08.producer.transactions import Transactions
 from kafka08.protocol.types import Buffer
-from kafka08.runtime import ClientRuntime
+from kafka08.runtime import Buffers, ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
@@ -114,8 +114,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             max_in_flight=config.max_in_flight_requests_per_connection,
             reconnect_s=config.reconnect_backoff_ms / 1000,
             max_idle_s=config.connections_max_idle_ms / 1000,
-            send_buffer=config.send_buffer_bytes,
-            receive_buffer=config.receive_buffer_bytes,
+            buffers=Buffers(config.receive_buffer_bytes, config.send_buffer_bytes),
             runtime=runtime,
             negotiates=config.api_version_request,
             security=config.security,

@@ -21,7 +21,7 @@ from kafka08.network.session import PLAINTEXT, InFlightRequest, Security
 from kafka08.producer.broker_channel import BrokerChannel, ClientResponse, State
 from kafka08.protocol.types import Request
 from kafka08.protocol.version_ranges import VersionRanges
-from kafka08.runtime import ClientRuntime
+from kafka08.runtime import Buffers, ClientRuntime
 from kafka08.runtime.transport import Address
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class NetworkClient:
 
     client_id        the name in requests and broker logs
     max_in_flight    the most requests of one connection that wait for a response
-    send_buffer, receive_buffer  bytes of SO_SNDBUF and SO_RCVBUF; 0 leaves them to the system
+    buffers          of sockets
     reconnect_s      seconds before a failed address is tried again; doubled with each further
                      failure, up to RECONNECT_MAX_S
     max_idle_s       seconds after which an unused connection is closed; 0 or less: never
@@ -65,8 +65,7 @@ class NetworkClient:
         max_in_flight: int,
         reconnect_s: float,
         max_idle_s: float,
-        send_buffer: int,
-        receive_buffer: int,
+        buffers: Buffers,
         runtime: ClientRuntime,
         negotiates: bool = False,
         security: Security = PLAINTEXT,
@@ -77,8 +76,7 @@ class NetworkClient:
         self._max_in_flight = max_in_flight
         self._reconnect_s = reconnect_s
         self._max_idle_s = max_idle_s
-        self._send_buffer = send_buffer
-        self._receive_buffer = receive_buffer
+        self._buffers = buffers
         self._runtime = runtime
         self._channels: dict[Address, BrokerChannel] = {}
         self._poller = runtime.poller()
@@ -181,8 +179,7 @@ class NetworkClient:
                 client_id=self._client_id,
                 negotiates=self._negotiates,
                 security=self._security,
-                send_buffer=self._send_buffer,
-                receive_buffer=self._receive_buffer,
+                buffers=self._buffers,
                 runtime=self._runtime,
             )
         return channel

@@ -19,11 +19,20 @@ from kafka08.runtime.interface import (
     Runtime,
     Task,
 )
-from kafka08.runtime.transport import Connecting, IoWatch, Listener, Poller, Readiness, Stream
+from kafka08.runtime.transport import (
+    Buffers,
+    Connecting,
+    IoWatch,
+    Listener,
+    Poller,
+    Readiness,
+    Stream,
+)
 
 __all__ = [
     "WAIT_S_MAX",
     "BrokerRuntime",
+    "Buffers",
     "Cancellable",
     "ClientRuntime",
     "Condition",

@@ -35,7 +35,7 @@ from kafka08.runtime.sockets import (
     is_address,
     resolve,
 )
-from kafka08.runtime.transport import Address, Connecting, Poller, Readiness, Stream
+from kafka08.runtime.transport import Address, Buffers, Connecting, Poller, Readiness, Stream
 
 if TYPE_CHECKING:
     from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
@@ -324,23 +324,13 @@ class LoopRuntime:
     # ------------------------------------------------------------------------------------ network
 
     def connect(
-        self,
-        address: Address,
-        timeout: float | None = None,
-        *,
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        self, address: Address, timeout: float | None = None, buffers: Buffers = Buffers()
     ) -> Stream:
-        connect = partial(self._connect, receive_buffer, send_buffer)
-        connected = connect_socket(
-            connect, address, timeout, receive_buffer=receive_buffer, send_buffer=send_buffer
-        )
-        return LoopStream(self, connected)
+        connect = partial(self._connect, buffers)
+        return LoopStream(self, connect_socket(connect, address, timeout, buffers))
 
-    def _connect(
-        self, receive_buffer: int, send_buffer: int, address: Address, timeout: float | None
-    ) -> socket.socket:
-        connecting = SocketConnecting(address, receive_buffer, send_buffer, self._resolve(address))
+    def _connect(self, buffers: Buffers, address: Address, timeout: float | None) -> socket.socket:
+        connecting = SocketConnecting(address, buffers, self._resolve(address))
         try:
             while True:
                 writable = LoopWatch(self, connecting.stream.fileno(), writes=True)
@@ -355,10 +345,8 @@ class LoopRuntime:
             connecting.close()
             raise
 
-    def start_connect(
-        self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> Connecting:
-        return SocketConnecting(address, receive_buffer, send_buffer, self._resolve(address))
+    def start_connect(self, address: Address, buffers: Buffers = Buffers()) -> Connecting:
+        return SocketConnecting(address, buffers, self._resolve(address))
 
     def _resolve(self, address: Address) -> list[tuple[int, Any]]:
         """The addresses of a host. Its name is looked up in a thread of the loop's executor."""

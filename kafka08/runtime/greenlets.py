@@ -28,13 +28,9 @@ import gevent.socket
 from kafka08.runtime.green_stream import GreenStream, original_socket
 from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
 from kafka08.runtime.series import repeat
-from kafka08.runtime.sockets import (
-    SocketListener,
-    connect_socket,
-    first_address,
-)
+from kafka08.runtime.sockets import SocketListener, connect_socket, first_address
 from kafka08.runtime.system_disk import SYSTEM_DISK
-from kafka08.runtime.transport import Address, IoWatch, Stream
+from kafka08.runtime.transport import Address, Buffers, IoWatch, Stream
 from kafka08.runtime.uncaught import Halting, uncaught
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
@@ -130,10 +126,8 @@ class GeventRuntime:
     def resolve(self, host: str) -> str:
         return first_address(host)
 
-    def listen(
-        self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> SocketListener:
-        return SocketListener(original_socket, host, port, receive_buffer, send_buffer)
+    def listen(self, host: str | None, port: int, buffers: Buffers = Buffers()) -> SocketListener:
+        return SocketListener(original_socket, host, port, buffers)
 
     def when_acceptable(self, listener: Any) -> IoWatch:
         watch: IoWatch = self._loop.io(listener.socket.fileno(), READ)
@@ -148,21 +142,10 @@ class GeventRuntime:
         return watch
 
     def connect(
-        self,
-        address: Address,
-        timeout: float | None = None,
-        *,
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        self, address: Address, timeout: float | None = None, buffers: Buffers = Buffers()
     ) -> Stream:
-        connected = connect_socket(
-            gevent.socket.create_connection,
-            address,
-            timeout,
-            receive_buffer=receive_buffer,
-            send_buffer=send_buffer,
-        )
-        return GreenStream(connected)
+        connect = gevent.socket.create_connection
+        return GreenStream(connect_socket(connect, address, timeout, buffers))
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
         return self._await(self._native.submit, call, args)

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from kafka08.clock import Clock
 from kafka08.runtime.disk import Disk
-from kafka08.runtime.transport import Address, Connecting, IoWatch, Listener, Poller, Stream
+from kafka08.runtime.transport import (
+    Address,
+    Buffers,
+    Connecting,
+    IoWatch,
+    Listener,
+    Poller,
+    Stream,
+)
 
 if TYPE_CHECKING:
     from random import Random
@@ -137,18 +145,10 @@ class Runtime(Clock, Protocol):
         """A lock that its holder may take again."""
 
     def connect(
-        self,
-        address: Address,
-        timeout: float | None = None,
-        *,
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        self, address: Address, timeout: float | None = None, buffers: Buffers = Buffers()
     ) -> Stream:
         """A connected stream. Each address of the host is given `timeout` seconds. OSError;
-        UnicodeError for an impossible host name.
-
-        receive_buffer, send_buffer   sizes in bytes; 0 and less: the system's defaults
-        """
+        UnicodeError for an impossible host name."""
 
     def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
         """A session with ZooKeeper, for a ZkClient: its `adapter`."""
@@ -171,9 +171,7 @@ class ClientRuntime(Runtime, Protocol):
     def condition(self, lock: Lock | None = None) -> Condition:
         """A condition of `lock`, or of a new `rlock`."""
 
-    def start_connect(
-        self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> Connecting:
+    def start_connect(self, address: Address, buffers: Buffers = Buffers()) -> Connecting:
         """Like `connect`, without waiting; only the lookup of a name may wait."""
 
     def poller(self) -> Poller: ...
@@ -214,13 +212,9 @@ class BrokerRuntime(Runtime, Protocol):
     def resolve(self, host: str) -> str:
         """The first IPv4 address of a host, or an IPv6 address if it has no other; OSError."""
 
-    def listen(
-        self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> Listener:
-        """Listen on an address; port 0: any free port. OSError if the port is taken.
-
-        receive_buffer, send_buffer   of accepted streams, as for `connect`
-        """
+    def listen(self, host: str | None, port: int, buffers: Buffers = Buffers()) -> Listener:
+        """Listen on an address; port 0: any free port. OSError if the port is taken. `buffers`: of
+        accepted streams."""
 
     def when_acceptable(self, listener: Listener) -> IoWatch:
         """Calls in the hub while a connection waits to be accepted."""

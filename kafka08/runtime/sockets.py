@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from typing import Any, Final
 
-from kafka08.runtime.transport import Address, Readiness
+from kafka08.runtime.transport import Address, Buffers, Readiness
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +34,7 @@ Connect = Callable[..., socket.socket]
 
 
 def connect_socket(
-    connect: Connect,
-    address: Address,
-    timeout: float | None,
-    *,
-    receive_buffer: int,
-    send_buffer: int,
+    connect: Connect, address: Address, timeout: float | None, buffers: Buffers
 ) -> socket.socket:
     """A connected socket. OSError; UnicodeError for an impossible host name.
 
@@ -53,22 +48,22 @@ def connect_socket(
             raise
         connected = connect(("127.0.0.1", address[1]), timeout)
     try:
-        set_options(connected, receive_buffer, send_buffer)
+        set_options(connected, buffers)
     except OSError:
         connected.close()
         raise
     return connected
 
 
-def set_options(sock: socket.socket, receive_buffer: int, send_buffer: int) -> None:
+def set_options(sock: socket.socket, buffers: Buffers) -> None:
     """Set the options of every Kafka connection: no delay, keep-alive, and these buffer sizes."""
     if sock.family in {socket.AF_INET, socket.AF_INET6}:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if receive_buffer > 0:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    if send_buffer > 0:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+    if buffers.receive > 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive)
+    if buffers.send > 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send)
 
 
 class OnSocket:
@@ -189,12 +184,11 @@ class SocketConnecting:
     def __init__(
         self,
         address: Address,
-        receive_buffer: int,
-        send_buffer: int,
+        buffers: Buffers,
         targets: Iterable[tuple[int, Any]] | None = None,
     ) -> None:
         """`targets`: the addresses of the host, if they are known; else they are looked up."""
-        self._buffers = (receive_buffer, send_buffer)
+        self._buffers = buffers
         self._targets = deque(resolve(address) if targets is None else targets)
         self._connected = False
         self._try_next(None)
@@ -205,7 +199,7 @@ class SocketConnecting:
             sock = socket.socket(family, socket.SOCK_STREAM)
             try:
                 sock.setblocking(False)
-                set_options(sock, *self._buffers)
+                set_options(sock, self._buffers)
                 code = sock.connect_ex(target)
             except OSError as error:
                 sock.close()
@@ -357,12 +351,7 @@ class SocketListener:
     """
 
     def __init__(
-        self,
-        socket_class: type[socket.socket],
-        host: str | None,
-        port: int,
-        receive_buffer: int,
-        send_buffer: int,
+        self, socket_class: type[socket.socket], host: str | None, port: int, buffers: Buffers
     ) -> None:
         wildcard = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
         family, _, _, _, address = socket.getaddrinfo(
@@ -373,9 +362,9 @@ class SocketListener:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            if receive_buffer > 0:
+            if buffers.receive > 0:
                 # Before `listen`: it fixes the window of accepted sockets.
-                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive)
             self.socket.bind(address)
             self.socket.listen(BACKLOG)
         except OSError:
@@ -384,7 +373,7 @@ class SocketListener:
         self.socket.setblocking(False)
         self.port: int = self.socket.getsockname()[1]
         self._socket_class = socket_class
-        self._send_buffer = send_buffer
+        self._buffers = Buffers(send=buffers.send)
         self._end = connection_descriptors_end()
 
     def accept(self) -> tuple[SocketStream, Address]:
@@ -397,7 +386,7 @@ class SocketListener:
             accepted.close()
             raise OSError(errno.EMFILE, RESERVED_TEXT)
         accepted.setblocking(False)
-        set_options(accepted, 0, self._send_buffer)
+        set_options(accepted, self._buffers)
         return SocketStream(accepted), (host_of(address), address[1])
 
     def close(self) -> None:

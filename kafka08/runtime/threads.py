@@ -25,7 +25,7 @@ from kafka08.runtime.sockets import (
     SocketStream,
     connect_socket,
 )
-from kafka08.runtime.transport import Address, Connecting, Poller, Stream
+from kafka08.runtime.transport import Address, Buffers, Connecting, Poller, Stream
 
 if TYPE_CHECKING:
     from random import Random
@@ -116,21 +116,9 @@ class ThreadRuntime:
         return ThreadEvent()
 
     def connect(
-        self,
-        address: Address,
-        timeout: float | None = None,
-        *,
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        self, address: Address, timeout: float | None = None, buffers: Buffers = Buffers()
     ) -> Stream:
-        connected = connect_socket(
-            self._connect,
-            address,
-            timeout,
-            receive_buffer=receive_buffer,
-            send_buffer=send_buffer,
-        )
-        return SocketStream(connected)
+        return SocketStream(connect_socket(self._connect, address, timeout, buffers))
 
     def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
         # Imported here because kazoo takes a sixth of what `import kafka08.consumer` may take.
@@ -138,10 +126,8 @@ class ThreadRuntime:
 
         return on_threads(settings)
 
-    def start_connect(
-        self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> Connecting:
-        return SocketConnecting(address, receive_buffer, send_buffer)
+    def start_connect(self, address: Address, buffers: Buffers = Buffers()) -> Connecting:
+        return SocketConnecting(address, buffers)
 
     def poller(self) -> Poller:
         return EpollPoller() if has_epoll() else SocketPoller()

@@ -17,6 +17,13 @@ Address = tuple[str, int]
 """Host and port."""
 
 
+class Buffers(NamedTuple):
+    """Sizes of a socket's buffers in bytes; 0 and less: the system's own."""
+
+    receive: int = 0
+    send: int = 0
+
+
 class Stream(Protocol):
     """A connection for bytes in both directions."""
 

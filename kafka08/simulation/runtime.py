@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from greenlet import GreenletExit
 
 from kafka08.errors import FileRefused, StorageError
+from kafka08.runtime import Buffers
 from kafka08.runtime.cooperative import GreenCondition, GreenEvent, GreenLock, GreenQueue
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.interface import Lock
@@ -67,12 +68,7 @@ class SimRuntime:
         return GreenLock(self.process, reentrant=True)
 
     def connect(
-        self,
-        address: Address,
-        timeout: float | None = None,
-        *,
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        self, address: Address, timeout: float | None = None, buffers: Buffers = Buffers()
     ) -> SimStream:
         self.process.check_alive()
         stream = self._world.network.dial(self.process, address)
@@ -113,9 +109,7 @@ class SimClientRuntime(SimRuntime):
         assert lock is None or isinstance(lock, GreenLock)
         return GreenCondition(self.process, lock or self.rlock())
 
-    def start_connect(
-        self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> Connecting:
+    def start_connect(self, address: Address, buffers: Buffers = Buffers()) -> Connecting:
         self.process.check_alive()
         return SimConnecting(self._world.network.dial(self.process, address))
 
@@ -177,9 +171,7 @@ class SimBrokerRuntime(SimRuntime):
     def resolve(self, host: str) -> str:
         return host
 
-    def listen(
-        self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> SimListener:
+    def listen(self, host: str | None, port: int, buffers: Buffers = Buffers()) -> SimListener:
         return self._world.network.listen(self.process, port)
 
     def when_acceptable(self, listener: Any) -> SimIoWatch:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kafka08.errors import StorageError
-from kafka08.runtime import Cancellable, IoWatch, Listener, Lock, Stream
+from kafka08.runtime import Buffers, Cancellable, IoWatch, Listener, Lock, Stream
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address
 from kafka08.runtime.uncaught import uncaught
@@ -183,18 +183,11 @@ class FakeRuntime:
     def resolve(self, host: str) -> str:
         raise OSError("a fake runtime has no network")
 
-    def listen(
-        self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
-    ) -> Listener:
+    def listen(self, host: str | None, port: int, buffers: Buffers = Buffers()) -> Listener:
         raise OSError("a fake runtime has no network")
 
     def connect(
-        self,
-        address: Address,
-        timeout: float | None = None,
-        *,
-        receive_buffer: int = 0,
-        send_buffer: int = 0,
+        self, address: Address, timeout: float | None = None, buffers: Buffers = Buffers()
     ) -> Stream:
         return self.dial(address, timeout)
 

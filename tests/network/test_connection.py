@@ -33,6 +33,7 @@ from kafka08.protocol.offset_commit import (
 )
 from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime import Buffers
 from kafka08.runtime.threads import ThreadRuntime
 from tests.memory import resident_bytes
 from tests.mock_clock import MockClock
@@ -287,7 +288,7 @@ def test_a_commit_does_not_arrive_after_its_connection_has_closed(
     """Over a real socket, whose peer has no room for the request before the connection is closed:
     the system delivers the rest later, but not that of a commit."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection = Connection("127.0.0.1", listener.getsockname()[1], send_buffer=1 << 19)
+    connection = Connection("127.0.0.1", listener.getsockname()[1], buffers=Buffers(send=1 << 19))
     connection.write(request_)
     if ending == "abort":
         connection.abort()

@@ -34,6 +34,7 @@ from kafka08.network.server_connection import (
     ResponseFrame,
 )
 from kafka08.protocol.frame import BUFFER_BYTES
+from kafka08.runtime import Buffers
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.greenlets import GeventRuntime
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -88,8 +89,7 @@ class Served:
             limits.pop("connections_overrides", {}),
             runtime.resolve,
         )
-        buffers = {key: limits.pop(key) for key in list(limits) if key.endswith("_buffer")}
-        listener = runtime.listen("127.0.0.1", 0, **buffers)
+        listener = runtime.listen("127.0.0.1", 0, limits.pop("buffers", Buffers()))
         self.server = SocketServer(
             runtime, listener, repeat(self.handle), call_later=call_later, quotas=quotas, **limits
         )
@@ -214,7 +214,7 @@ def served(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 small_buffer = pytest.mark.parametrize(
-    "served", [{"send_buffer": 65536}], indirect=True, ids=["small buffer"]
+    "served", [{"buffers": Buffers(send=65536)}], indirect=True, ids=["small buffer"]
 )
 """No system makes it larger by itself, so that large responses do not fit."""
 

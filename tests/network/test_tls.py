@@ -24,6 +24,7 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.producer.broker_channel import ClientResponse
 from kafka08.producer.network_client import LostRequests, NetworkClient
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.runtime import Buffers
 from kafka08.runtime.sockets import SocketStream
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from tests.mock_clock import MockClock
@@ -183,8 +184,7 @@ def network_client(security: Security) -> NetworkClient:
         max_in_flight=5,
         reconnect_s=0.01,
         max_idle_s=0.0,
-        send_buffer=-1,
-        receive_buffer=-1,
+        buffers=Buffers(-1, -1),
         security=security,
         runtime=THREADS,
     )

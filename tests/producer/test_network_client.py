@@ -14,7 +14,7 @@ from kafka08.producer.broker_channel import ClientResponse
 from kafka08.producer.network_client import RECONNECT_MAX_S, LostRequests, NetworkClient
 from kafka08.protocol.codec import encode_response
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka08.runtime import ClientRuntime
+from kafka08.runtime import Buffers, ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from tests.mock_clock import MockClock
 from tests.waiting import until
@@ -33,8 +33,7 @@ def client_with(runtime: ClientRuntime, *, negotiates: bool = False) -> NetworkC
         max_in_flight=5,
         reconnect_s=0.01,
         max_idle_s=0.0,
-        send_buffer=-1,
-        receive_buffer=-1,
+        buffers=Buffers(-1, -1),
         runtime=runtime,
     )
 

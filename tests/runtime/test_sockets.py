@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka08.embedded.ports import free_ports
+from kafka08.runtime import Buffers
 from kafka08.runtime.epoll import EpollPoller, has_epoll
 from kafka08.runtime.sockets import (
     SocketConnecting,
@@ -32,7 +33,7 @@ SECONDS = 10.0
 
 @pytest.fixture
 def listener() -> Iterator[SocketListener]:
-    made = SocketListener(socket.socket, "127.0.0.1", 0, 0, 0)
+    made = SocketListener(socket.socket, "127.0.0.1", 0, Buffers())
     yield made
     made.close()
 
@@ -60,7 +61,7 @@ needs_ipv6 = pytest.mark.skipif(not has_ipv6_loopback(), reason="no IPv6 here")
 def test_a_listener_without_a_host_takes_ipv4_and_ipv6() -> None:
     """As the JVM's wildcard address; host.name=:: does the same."""
     for host in (None, "::"):
-        listener = SocketListener(socket.socket, host, 0, 0, 0)
+        listener = SocketListener(socket.socket, host, 0, Buffers())
         for peer in ("127.0.0.1", "::1"):
             socket.create_connection((peer, listener.port), SECONDS).close()
         listener.close()
@@ -69,7 +70,7 @@ def test_a_listener_without_a_host_takes_ipv4_and_ipv6() -> None:
 def test_a_listener_without_a_host_needs_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system has none, it takes IPv4."""
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
-    listener = SocketListener(socket.socket, None, 0, 0, 0)
+    listener = SocketListener(socket.socket, None, 0, Buffers())
     assert socket.AF_INET == listener.socket.family
     socket.create_connection(("127.0.0.1", listener.port), SECONDS).close()
     listener.close()
@@ -78,7 +79,7 @@ def test_a_listener_without_a_host_needs_no_ipv6(monkeypatch: pytest.MonkeyPatch
 @needs_ipv6
 def test_an_ipv4_peer_of_an_ipv6_listener_has_its_ipv4_address() -> None:
     """Limits, logs and DescribeGroups have 127.0.0.1, not ::ffff:127.0.0.1."""
-    listener = SocketListener(socket.socket, "::", 0, 0, 0)
+    listener = SocketListener(socket.socket, "::", 0, Buffers())
     with socket.create_connection(("127.0.0.1", listener.port), SECONDS):
         select.select([listener.socket], [], [], SECONDS)
         accepted, address = listener.accept()
@@ -90,7 +91,7 @@ def test_an_ipv4_peer_of_an_ipv6_listener_has_its_ipv4_address() -> None:
 def test_the_last_descriptors_are_no_accepted_connections() -> None:
     """A broker needs them for a checkpoint or the next segment. Its idle connections took all, and
     it exited."""
-    listener = SocketListener(socket.socket, "127.0.0.1", 0, 0, 0)
+    listener = SocketListener(socket.socket, "127.0.0.1", 0, Buffers())
     listener.socket.setblocking(True)
     lowest_free = os.dup(listener.socket.fileno())
     os.close(lowest_free)
@@ -148,7 +149,7 @@ def test_start_connect_knows_names_below_localhost_too(
         return known(host, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    connecting = SocketConnecting(("kafka1.localhost", listener.port), 0, 0)
+    connecting = SocketConnecting(("kafka1.localhost", listener.port), Buffers())
     poller.watch(connecting.stream, "it", read=False, write=True)
     assert [("it", False, True)] == poller.poll(SECONDS)
     assert connecting.finish()
@@ -165,7 +166,7 @@ def test_the_next_address_is_tried_when_one_refuses(
         for port in (refusing, listener.port)
     ]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: responses)
-    connecting = SocketConnecting(("two", 1), 0, 0)
+    connecting = SocketConnecting(("two", 1), Buffers())
     tried = [connecting.stream]
     while True:
         poller.watch(connecting.stream, "it", read=False, write=True)
@@ -183,7 +184,7 @@ def test_the_last_address_that_refuses_is_the_error(poller: Poller) -> None:
     """`finish` raises what the system said."""
     [refusing] = free_ports(1)
     with pytest.raises(ConnectionRefusedError):  # noqa: PT012 - either call may be told
-        connecting = SocketConnecting(("127.0.0.1", refusing), 0, 0)
+        connecting = SocketConnecting(("127.0.0.1", refusing), Buffers())
         poller.watch(connecting.stream, "it", read=False, write=True)
         poller.poll(SECONDS)
         connecting.finish()

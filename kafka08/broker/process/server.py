@@ -70,7 +70,7 @@ from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server import SocketServer
 from kafka08.network.server_connection import RequestHandler
 from kafka08.protocol.served import SERVED
-from kafka08.runtime import BrokerRuntime, Greenlet, Listener
+from kafka08.runtime import BrokerRuntime, Buffers, Greenlet, Listener
 from kafka08.runtime.cluster_id import new_cluster_id
 from kafka08.runtime.listen_errors import listen_error_text
 from kafka08.runtime.timer import Timer
@@ -393,15 +393,12 @@ class KafkaServer:
             self._listeners[endpoint.listener] = self._listen_at(endpoint)
 
     def _listen_at(self, endpoint: Endpoint) -> Listener:
+        config = self.config
+        buffers = Buffers(config.socket_receive_buffer_bytes, config.socket_send_buffer_bytes)
         try:
-            listener = self.runtime.listen(
-                endpoint.host,
-                endpoint.port,
-                receive_buffer=self.config.socket_receive_buffer_bytes,
-                send_buffer=self.config.socket_send_buffer_bytes,
-            )
+            listener = self.runtime.listen(endpoint.host, endpoint.port, buffers)
         except OSError as error:
-            key = "port" if self.config.listeners is None else "listeners"
+            key = "port" if config.listeners is None else "listeners"
             raise ConfigError(
                 f"{key}: cannot listen on {endpoint.host or '*'}:{endpoint.port}: "
                 f"{listen_error_text(error)}"

@@ -59,7 +59,7 @@ from kafka08.protocol.fetch import (
 from kafka08.protocol.fetch_frame import FetchFrame
 from kafka08.protocol.grouping import by_partition, by_topic
 from kafka08.protocol.types import Buffer
-from kafka08.runtime import BrokerRuntime, Cancellable
+from kafka08.runtime import BrokerRuntime, Buffers, Cancellable
 from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import LATEST_OFFSET, Broker, TopicPartition
 
@@ -167,7 +167,7 @@ class ReplicaFetcher:
             leader.port,
             client_id=self.name,
             timeout_ms=config.replica_socket_timeout_ms,
-            receive_buffer=config.replica_socket_receive_buffer_bytes,
+            buffers=Buffers(receive=config.replica_socket_receive_buffer_bytes),
             max_response_bytes=INT_MAX,
             runtime=runtime,
         )

@@ -59,7 +59,7 @@ from kafka08.errors import (
     WokenUp,
 )
 from kafka08.network.connection import Connection
-from kafka08.runtime import ClientRuntime
+from kafka08.runtime import Buffers, ClientRuntime
 from kafka08.structs import Broker, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Poller:
             client_id=config.client_id,
             timeout_ms=self._ask_timeout_ms,
             retry_policy=RetryPolicy(backoff_ms=min(config.retry_backoff_ms, self._ask_timeout_ms)),
-            send_buffer=config.send_buffer_bytes,
+            buffers=Buffers(send=config.send_buffer_bytes),
             negotiates=True,
             security=self._security,
             knows_epochs=True,
@@ -505,8 +505,7 @@ class Poller:
                 self._config.request_timeout_ms, ASK_TIMEOUT_MS + self._config.fetch_max_wait_ms
             ),
             connect_timeout_ms=10_000,
-            receive_buffer=self._config.receive_buffer_bytes,
-            send_buffer=self._config.send_buffer_bytes,
+            buffers=Buffers(self._config.receive_buffer_bytes, self._config.send_buffer_bytes),
             max_response_bytes=self._response_bytes_max,
             negotiates=True,
             security=self._security,

@@ -38,7 +38,7 @@ from kafka08.errors import (
 )
 from kafka08.lifecycle import ProcessBound
 from kafka08.network.connection import Connection
-from kafka08.runtime import ClientRuntime
+from kafka08.runtime import Buffers, ClientRuntime
 from kafka08.structs import Broker, TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.migration_protocol import OffsetStorage
@@ -320,7 +320,7 @@ class ZooKeeperMember(ProcessBound):
             broker.port,
             client_id=self.config.client_id,
             timeout_ms=self.config.socket_timeout_ms,
-            receive_buffer=self.config.socket_receive_buffer_bytes,
+            buffers=Buffers(receive=self.config.socket_receive_buffer_bytes),
             max_response_bytes=response_bytes_max(self.config),
             negotiates=self._timestamps,
             accepts_0_8=True,

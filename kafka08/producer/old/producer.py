@@ -31,7 +31,7 @@ from kafka08.producer.old.producer_stats import ProducerStats
 from kafka08.producer.old.router import Router
 from kafka08.producer.partitioners import Partitioner
 from kafka08.producer.record import KeyedMessage
-from kafka08.runtime import ClientRuntime
+from kafka08.runtime import Buffers, ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 
 logger = logging.getLogger(__name__)
@@ -184,7 +184,7 @@ def cluster_of(config: ProducerConfig, runtime: ClientRuntime) -> ClusterClient:
         client_id=config.client_id,
         timeout_ms=config.request_timeout_ms + ANSWER_SLACK_MS,
         connect_timeout_ms=config.request_timeout_ms,
-        send_buffer=config.send_buffer_bytes,
+        buffers=Buffers(send=config.send_buffer_bytes),
         creates_topics=True,
         runtime=runtime,
     )
