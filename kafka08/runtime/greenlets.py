@@ -26,7 +26,7 @@ import gevent.queue
 import gevent.socket
 
 from kafka08.runtime.green_stream import GreenStream, original_socket
-from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
+from kafka08.runtime.interface import Cancellable, Done, Event, Greenlet, Lock, Queue
 from kafka08.runtime.series import repeat
 from kafka08.runtime.sockets import SocketListener, connect_socket, first_address
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -178,20 +178,11 @@ class GeventRuntime:
                 del error  # whose traceback has this frame
         return result
 
-    def run_native_later(
-        self,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
-    ) -> None:
+    def run_native_later(self, done: Done, call: Callable[..., object], *args: object) -> None:
         self._native.submit(done, call, args)
 
     def run_in_turn_later(
-        self,
-        lane: str,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
+        self, lane: str, done: Done, call: Callable[..., object], *args: object
     ) -> None:
         self._turns.submit(lane, done, call, args)
 
@@ -283,12 +274,7 @@ class NativePool:
         self._watcher = loop.async_()
         self._watcher.start(self._drain)
 
-    def submit(
-        self,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        args: tuple[object, ...],
-    ) -> None:
+    def submit(self, done: Done, call: Callable[..., object], args: tuple[object, ...]) -> None:
         if not self._started:
             self._started = True
             start_thread = gevent.monkey.get_original("_thread", "start_new_thread")
@@ -331,11 +317,7 @@ class NativeTurns:
         """Those with waiting jobs, the next one first."""
 
     def submit(
-        self,
-        lane: str,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        args: tuple[object, ...],
+        self, lane: str, done: Done, call: Callable[..., object], args: tuple[object, ...]
     ) -> None:
         self._lanes.setdefault(lane, deque()).append((done, call, args))
         self._start()
@@ -350,12 +332,7 @@ class NativeTurns:
             self._free -= 1
             self._pool.submit(partial(self._over, done), call, args)
 
-    def _over(
-        self,
-        done: Callable[[Any, BaseException | None], object],
-        result: Any,
-        error: BaseException | None,
-    ) -> None:
+    def _over(self, done: Done, result: Any, error: BaseException | None) -> None:
         self._free += 1
         self._start()
         done(result, error)

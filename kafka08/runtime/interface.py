@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from kafka08.clock import Clock
 from kafka08.runtime.disk import Disk
@@ -38,6 +38,9 @@ T = TypeVar("T")
 
 WAIT_S_MAX: Final = threading.TIMEOUT_MAX
 """The longest timeout that a wait takes."""
+
+Done: TypeAlias = Callable[[Any, BaseException | None], object]
+"""Called with the result of a native job, or its error."""
 
 
 class Cancellable(Protocol):
@@ -232,12 +235,7 @@ class BrokerRuntime(Runtime, Protocol):
         C that releases the GIL, and use only its arguments. A killed greenlet ends after the call
         has, so its `finally` blocks may use the arguments. Not in the hub."""
 
-    def run_native_later(
-        self,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
-    ) -> None:
+    def run_native_later(self, done: Done, call: Callable[..., object], *args: object) -> None:
         """Like run_native, from the hub: `done(result, error)` is called in the hub afterwards."""
 
     def run_in_turn(self, lane: str, call: Callable[..., T], *args: object) -> T:
@@ -246,11 +244,7 @@ class BrokerRuntime(Runtime, Protocol):
         waits for as many others as there are lanes, not jobs."""
 
     def run_in_turn_later(
-        self,
-        lane: str,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
+        self, lane: str, done: Done, call: Callable[..., object], *args: object
     ) -> None:
         """Like run_in_turn, from the hub: `done(result, error)` is called in the hub afterwards."""
 

@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 from greenlet import GreenletExit
 
 from kafka08.errors import FileRefused, StorageError
-from kafka08.runtime import Buffers
 from kafka08.runtime.cooperative import GreenCondition, GreenEvent, GreenLock, GreenQueue
 from kafka08.runtime.disk import Disk
-from kafka08.runtime.interface import Lock
+from kafka08.runtime.interface import Done, Lock
 from kafka08.runtime.series import repeat
-from kafka08.runtime.transport import Address, Connecting
+from kafka08.runtime.transport import Address, Buffers, Connecting
 from kafka08.runtime.uncaught import uncaught
 from kafka08.simulation.network import Network
 from kafka08.simulation.polling import SimIoWatch, SimPoller
@@ -204,23 +203,14 @@ class SimBrokerRuntime(SimRuntime):
         value: T = result
         return value
 
-    def run_native_later(
-        self,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
-    ) -> None:
+    def run_native_later(self, done: Done, call: Callable[..., object], *args: object) -> None:
         self._in_a_while(self._run_job, done, call, args)
 
     def run_in_turn(self, lane: str, call: Callable[..., T], *args: object) -> T:
         return self.run_native(call, *args)
 
     def run_in_turn_later(
-        self,
-        lane: str,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
+        self, lane: str, done: Done, call: Callable[..., object], *args: object
     ) -> None:
         self.run_native_later(done, call, *args)
 
@@ -228,12 +218,7 @@ class SimBrokerRuntime(SimRuntime):
         self._on_halt(status)
         self.process.die()
 
-    def _run_job(
-        self,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        args: tuple[object, ...],
-    ) -> None:
+    def _run_job(self, done: Done, call: Callable[..., object], args: tuple[object, ...]) -> None:
         """Run the job as a thread would: it is no step of the process, which may be stopped."""
         if self.process.is_dead:
             return

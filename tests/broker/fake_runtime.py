@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from kafka08.errors import StorageError
 from kafka08.runtime import Buffers, Cancellable, IoWatch, Listener, Lock, Stream
+from kafka08.runtime.interface import Done
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address
 from kafka08.runtime.uncaught import uncaught
@@ -203,12 +204,7 @@ class FakeRuntime:
     def run_native(self, call: Callable[..., T], *args: object) -> T:
         return call(*args)
 
-    def run_native_later(
-        self,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
-    ) -> None:
+    def run_native_later(self, done: Done, call: Callable[..., object], *args: object) -> None:
         def job() -> None:
             try:
                 result = call(*args)
@@ -225,11 +221,7 @@ class FakeRuntime:
         return self.run_native(call, *args)
 
     def run_in_turn_later(
-        self,
-        lane: str,
-        done: Callable[[Any, BaseException | None], object],
-        call: Callable[..., object],
-        *args: object,
+        self, lane: str, done: Done, call: Callable[..., object], *args: object
     ) -> None:
         self.run_native_later(done, call, *args)
 
