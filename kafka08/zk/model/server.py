@@ -99,7 +99,8 @@ class Recorder(Protocol):
 
 @dataclass(slots=True)
 class _Connection:
-    session_id: int
+    number: int
+    session: Session
     member: int
     identities: frozenset[Identity] = NO_IDENTITIES
 
@@ -154,23 +155,22 @@ class Server:
         here = self._connections.get(connection)
         if here is None:
             return []
-        session = self._sessions.find(here.session_id)
-        if session is None or session.connection != connection:
+        session = here.session
+        if self._sessions.find(session.id) is None or session.connection != connection:
             self._close(connection)  # the session has moved to another member, or ended there
         elif wire_size(request) > MAX_BUFFER_BYTES:
             self._close(connection)
         else:
             self._sessions.touch(session, now.elapsed_ms)
-            self._respond(connection, session, xid, request, now)
+            self._respond(here, xid, request, now)
         return self._taken_outputs()
 
     def disconnect(self, connection: int) -> None:
         """The connection is gone; its session continues without the watches."""
         here = self._connections.pop(connection, None)
         self._watches.drop(connection)
-        session = self._sessions.find(here.session_id) if here else None
-        if session is not None and session.connection == connection:
-            session.connection = None
+        if here is not None and here.session.connection == connection:
+            here.session.connection = None
 
     def expire(self, now: Instant) -> list[Output]:
         """Expire the sessions whose timeout has passed, and close their connections."""
@@ -181,7 +181,7 @@ class Server:
     def end_session(self, connection: int, now: Instant) -> list[Output]:
         """Expire the session of a connection before its timeout, and close the connection."""
         here = self._connections.get(connection)
-        return self.expire_session(here.session_id, now) if here else []
+        return self.expire_session(here.session.id, now) if here else []
 
     def expire_session(self, session_id: int, now: Instant) -> list[Output]:
         """Expire a session before its timeout, if there is such a one, and close its
@@ -240,7 +240,7 @@ class Server:
     ) -> None:
         self.zxid += 1
         session = self._sessions.open(request.timeout_ms, connection, now.elapsed_ms)
-        self._connections[connection] = _Connection(session.id, member)
+        self._connections[connection] = _Connection(connection, session, member)
         self._record_session(session)
         self._accept(connection, session)
 
@@ -263,7 +263,7 @@ class Server:
             session.timeout_ms = granted_ms
             self._record_session(session)
         self._sessions.touch(session, now.elapsed_ms)
-        self._connections[connection] = _Connection(session.id, member)
+        self._connections[connection] = _Connection(connection, session, member)
         self._accept(connection, session)
 
     def _member_of(self, session: Session) -> int | None:
@@ -275,51 +275,46 @@ class Server:
         reply = ConnectReply(session.timeout_ms, session.id, password_of(session.id))
         self._outputs.append(Send(connection, reply))
 
-    def _respond(
-        self, connection: int, session: Session, xid: int, request: Request, now: Instant
-    ) -> None:
+    def _respond(self, here: _Connection, xid: int, request: Request, now: Instant) -> None:
         code, result = Code.OK, None
         try:
-            result = self._carry_out(connection, session, request, now)
+            result = self._carry_out(here, request, now)
         except Refused as refused:
             code = refused.code
         if isinstance(request, PingRequest):
             xid = PING_XID
-        self._outputs.append(Send(connection, Reply(xid, self.zxid, code, result)))
+        self._outputs.append(Send(here.number, Reply(xid, self.zxid, code, result)))
         if isinstance(request, CloseSessionRequest) or code is Code.AUTH_FAILED:
-            self._close(connection)
+            self._close(here.number)
 
-    def _carry_out(
-        self, connection: int, session: Session, request: Request, now: Instant
-    ) -> Result:
+    def _carry_out(self, here: _Connection, request: Request, now: Instant) -> Result:
         if isinstance(request, _WRITES):
-            return self._write(connection, session, request, now)
+            return self._write(here, request, now)
         if isinstance(request, _READS):
-            return self._read(connection, request)
+            return self._read(here, request)
         if isinstance(request, SyncRequest):
             return request.path
         if isinstance(request, AddIdentityRequest):
             if request.identity is None:
                 raise Refused(Code.AUTH_FAILED)
-            self._connections[connection].identities |= {request.identity}
+            here.identities |= {request.identity}
             return None
         if isinstance(request, WhoAmIRequest):
-            return tuple(sorted(self._connections[connection].identities))
+            return tuple(sorted(here.identities))
         if isinstance(request, UnknownRequest):
             raise Refused(Code.UNIMPLEMENTED)
         if isinstance(request, SetWatchesRequest):
-            self._set_watches(connection, request)
+            self._set_watches(here.number, request)
             return None
         if isinstance(request, CloseSessionRequest):
-            self._end_session(session, now)
+            self._end_session(here.session, now)
             return None
         if isinstance(request, PingRequest):
             return None
         assert_never(request)
 
-    def _read(self, connection: int, request: ReadRequest) -> Result:
-        path = request.path
-        identities = self._connections[connection].identities
+    def _read(self, here: _Connection, request: ReadRequest) -> Result:
+        path, connection, identities = request.path, here.number, here.identities
         if isinstance(request, ExistsRequest):
             if "\0" in path:
                 raise Refused(Code.BAD_ARGUMENTS)
@@ -342,12 +337,9 @@ class Server:
         children = sorted(znode.children)
         return (children, znode.stat()) if request.with_stat else children
 
-    def _write(
-        self, connection: int, session: Session, request: WriteRequest, now: Instant
-    ) -> Result:
+    def _write(self, here: _Connection, request: WriteRequest, now: Instant) -> Result:
         self.zxid += 1  # a refused write has a zxid too
-        identities = self._connections[connection].identities
-        transaction = Transaction(self.zxid, now.wall_ms, session.id, identities)
+        transaction = Transaction(self.zxid, now.wall_ms, here.session.id, here.identities)
         if isinstance(request, MultiRequest):
             results, changes = self._tree.write_all(request.steps, transaction)
             self._notify_watchers(changes)

@@ -109,6 +109,8 @@ class Tree:
         self._znodes[ROOT].children.add("zookeeper")
         self._znodes["/zookeeper"].children.update({"config", "quota"})
         self._ephemerals: dict[int, set[str]] = {}
+        # Of the present transaction:
+        self._changes: list[Change] = []
         self._undo: list[Callable[[], object]] = []
 
     def find(self, path: str) -> Znode | None:
@@ -145,48 +147,44 @@ class Tree:
         """Apply all steps or none. If one is refused: a Code for each (see MultiRequest), and no
         change."""
         results: list[StepResult] = []
-        changes: list[Change] = []
-        self._undo.clear()
+        self._begin()
         for index, step in enumerate(steps):
             try:
-                results.append(self._do(step, transaction, changes))
+                results.append(self._do(step, transaction))
             except Refused as refused:
                 while self._undo:
                     self._undo.pop()()
                 behind = len(steps) - index - 1
                 codes = [Code.OK] * index + [refused.code] + [Code.RUNTIME_INCONSISTENCY] * behind
                 return [*codes], []
-        return results, changes
+        return results, self._changes
 
     def end_session(self, transaction: Transaction) -> list[Change]:
         """Delete the session's znodes, in the order of their paths (ZooKeeper: of a hash set)."""
-        changes: list[Change] = []
-        self._undo.clear()
+        self._begin()
         for path in self.ephemerals(transaction.session_id):
-            self._take_out(path, self._existing(path), transaction, changes)
+            self._take_out(path, self._existing(path), transaction)
         self._ephemerals.pop(transaction.session_id, None)
-        return changes
+        return self._changes
 
-    def _do(
-        self,
-        step: StepRequest | SetAclRequest,
-        transaction: Transaction,
-        changes: list[Change],
-    ) -> StepResult:
+    def _begin(self) -> None:
+        self._changes, self._undo = [], []
+
+    def _do(self, step: StepRequest | SetAclRequest, transaction: Transaction) -> StepResult:
         if isinstance(step, CreateRequest):
-            return self._create(step, transaction, changes)
+            return self._create(step, transaction)
         if isinstance(step, SetDataRequest):
-            return self._set_data(step, transaction, changes)
+            return self._set_data(step, transaction)
         if isinstance(step, SetAclRequest):
-            return self._set_acl(step, transaction, changes)
+            return self._set_acl(step, transaction)
         if isinstance(step, DeleteRequest):
-            self._delete(step, transaction, changes)
+            self._delete(step, transaction)
         else:
             self._check(step, transaction)
         return None
 
     def _create(
-        self, request: CreateRequest, transaction: Transaction, changes: list[Change]
+        self, request: CreateRequest, transaction: Transaction
     ) -> str | tuple[str, ZnodeStat]:
         if "/" not in request.path or "\0" in request.path:
             raise Refused(Code.BAD_ARGUMENTS)
@@ -219,12 +217,13 @@ class Tree:
             directory.pzxid = before
 
         self._undo.append(undo)
-        changes += [Change(EventType.CREATED, path), Change(EventType.CHILDREN_CHANGED, above)]
+        self._changes += [
+            Change(EventType.CREATED, path),
+            Change(EventType.CHILDREN_CHANGED, above),
+        ]
         return (path, znode.stat()) if request.with_stat else path
 
-    def _set_data(
-        self, request: SetDataRequest, transaction: Transaction, changes: list[Change]
-    ) -> ZnodeStat:
+    def _set_data(self, request: SetDataRequest, transaction: Transaction) -> ZnodeStat:
         if not is_valid(request.path):
             raise Refused(Code.BAD_ARGUMENTS)
         znode = self._existing(request.path)
@@ -239,12 +238,10 @@ class Tree:
         znode.data = request.data
         znode.version += 1
         znode.mzxid, znode.mtime = transaction.zxid, transaction.time_ms
-        changes.append(Change(EventType.DATA_CHANGED, request.path))
+        self._changes.append(Change(EventType.DATA_CHANGED, request.path))
         return znode.stat()
 
-    def _set_acl(
-        self, request: SetAclRequest, transaction: Transaction, changes: list[Change]
-    ) -> ZnodeStat:
+    def _set_acl(self, request: SetAclRequest, transaction: Transaction) -> ZnodeStat:
         if not is_valid(request.path):
             raise Refused(Code.BAD_ARGUMENTS)
         acl = fix_acl(request.acl, transaction.identities)
@@ -253,12 +250,10 @@ class Tree:
         _check_version(znode.aversion, request.version)
         znode.acl = acl
         znode.aversion += 1
-        changes.append(Change(None, request.path))
+        self._changes.append(Change(None, request.path))
         return znode.stat()
 
-    def _delete(
-        self, request: DeleteRequest, transaction: Transaction, changes: list[Change]
-    ) -> None:
+    def _delete(self, request: DeleteRequest, transaction: Transaction) -> None:
         path = request.path
         if "/" not in path or "\0" in path or path in SPECIAL:
             raise Refused(Code.BAD_ARGUMENTS)
@@ -268,11 +263,9 @@ class Tree:
         _check_version(znode.version, request.version)
         if znode.children:
             raise Refused(Code.NOT_EMPTY)
-        self._take_out(path, znode, transaction, changes)
+        self._take_out(path, znode, transaction)
 
-    def _take_out(
-        self, path: str, znode: Znode, transaction: Transaction, changes: list[Change]
-    ) -> None:
+    def _take_out(self, path: str, znode: Znode, transaction: Transaction) -> None:
         above = parent(path)
         directory = self._existing(above)
         before = directory.pzxid
@@ -284,7 +277,10 @@ class Tree:
             directory.pzxid = before
 
         self._undo.append(undo)
-        changes += [Change(EventType.DELETED, path), Change(EventType.CHILDREN_CHANGED, above)]
+        self._changes += [
+            Change(EventType.DELETED, path),
+            Change(EventType.CHILDREN_CHANGED, above),
+        ]
 
     def _check(self, request: CheckVersionRequest, transaction: Transaction) -> None:
         if not is_valid(request.path):

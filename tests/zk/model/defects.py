@@ -53,7 +53,7 @@ from kafka08.zk.model.messages import (
     ZnodeStat,
 )
 from kafka08.zk.model.server import Send, Server
-from kafka08.zk.model.sessions import Session, Sessions, password_of
+from kafka08.zk.model.sessions import Sessions, password_of
 from kafka08.zk.model.tree import Change, Tree, Znode
 from kafka08.zk.model.watches import Watches
 
@@ -152,13 +152,13 @@ def a_refused_multi_leaves_its_first_steps(patch: pytest.MonkeyPatch) -> None:
         def append(self, undo: object) -> None:
             pass
 
-    made = Tree.__init__
+    begin = Tree._begin
 
     def forgetful(self: Tree) -> None:
-        made(self)
+        begin(self)
         self._undo = Forgetful()
 
-    patch.setattr(Tree, "__init__", forgetful)
+    patch.setattr(Tree, "_begin", forgetful)
 
 
 @defect
@@ -204,10 +204,11 @@ def a_deletion_leaves_the_pzxid_of_the_parent(patch: pytest.MonkeyPatch) -> None
 def a_write_of_null_counts_as_no_change(patch: pytest.MonkeyPatch) -> None:
     set_data = Tree._set_data
 
-    def lazy(self: Tree, request: Any, transaction: Any, changes: list[Change]) -> ZnodeStat:
-        kept: list[Change] = []
-        stat = set_data(self, request, transaction, kept)
-        changes += kept if request.data is not None else []
+    def lazy(self: Tree, request: Any, transaction: Any) -> ZnodeStat:
+        before = len(self._changes)
+        stat = set_data(self, request, transaction)
+        if request.data is None:
+            del self._changes[before:]
         return stat
 
     patch.setattr(Tree, "_set_data", lazy)
@@ -232,10 +233,10 @@ def a_write_leaves_the_time_of_the_last_one(patch: pytest.MonkeyPatch) -> None:
 def exists_sets_no_watch_without_a_znode(patch: pytest.MonkeyPatch) -> None:
     carry_out = Server._carry_out
 
-    def blind(self: Server, connection: int, session: Session, request: Any, now: Any) -> Any:
+    def blind(self: Server, here: Any, request: Any, now: Any) -> Any:
         if isinstance(request, ExistsRequest) and self._tree.find(request.path) is None:
             request = replace(request, watch=False)
-        return carry_out(self, connection, session, request, now)
+        return carry_out(self, here, request, now)
 
     patch.setattr(Server, "_carry_out", blind)
 
@@ -244,10 +245,10 @@ def exists_sets_no_watch_without_a_znode(patch: pytest.MonkeyPatch) -> None:
 def a_failed_read_sets_a_watch(patch: pytest.MonkeyPatch) -> None:
     carry_out = Server._carry_out
 
-    def keen(self: Server, connection: int, session: Session, request: Any, now: Any) -> Any:
+    def keen(self: Server, here: Any, request: Any, now: Any) -> Any:
         if isinstance(request, GetDataRequest) and request.watch:
-            self._watches.add_data_watch(request.path, connection)
-        return carry_out(self, connection, session, request, now)
+            self._watches.add_data_watch(request.path, here.number)
+        return carry_out(self, here, request, now)
 
     patch.setattr(Server, "_carry_out", keen)
 
