@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kafka08.migration import OffsetMigration, Rollback, Status, Verification, Watching
     from kafka08.migration.fleet import Outcome
     from kafka08.migration.journal import Entry
+    from kafka08.migration.plan import Terms
     from kafka08.rate_limiter import RateLimiter
 
 T = TypeVar("T")
@@ -133,7 +134,6 @@ def plan(
     """Show both stores' offsets and the effect of start. Changes nothing; exits 1 if start would
     refuse."""
     from kafka08.migration.fleet import plan_groups
-    from kafka08.migration.proof import StoreThatCounts as Counts
 
     refused = 0
     with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
@@ -141,8 +141,7 @@ def plan(
             connections,
             groups,
             limiter,
-            store_that_counts=None if store_that_counts is None else Counts(store_that_counts),
-            max_disagreement=max_disagreement,
+            terms_of(store_that_counts, max_disagreement),
             named=where["groups"],
         )
         for planned in plans:
@@ -174,7 +173,6 @@ def start(
     """Save both stores in a journal, copy newer offsets from ZooKeeper to Kafka, and have live
     members commit to both."""
     from kafka08.migration.fleet import start_groups
-    from kafka08.migration.proof import StoreThatCounts as Counts
 
     if dry_run:
         context.invoke(
@@ -189,8 +187,7 @@ def start(
             connections,
             groups,
             limiter,
-            store_that_counts=None if store_that_counts is None else Counts(store_that_counts),
-            max_disagreement=max_disagreement,
+            terms_of(store_that_counts, max_disagreement),
             confirmation_timeout_s=confirmation_seconds,
             named=where["groups"],
         )
@@ -450,6 +447,14 @@ def opened(
         if patterns or every:
             say(f"{counted(len(found), 'group')}: {shown_groups(found)}")
         yield connections, found, RateLimiter(rate, connections.runtime)
+
+
+def terms_of(store_that_counts: str | None, max_disagreement: int | None) -> Terms:
+    from kafka08.migration.plan import Terms
+    from kafka08.migration.proof import StoreThatCounts
+
+    counts = None if store_that_counts is None else StoreThatCounts(store_that_counts)
+    return Terms(counts, max_disagreement)
 
 
 def shown_groups(names: Sequence[str]) -> str:

@@ -19,8 +19,7 @@ from kafka08.errors import KafkaError, MigrationError
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.journal import Entry, read_journals
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
-from kafka08.migration.plan import Plan
-from kafka08.migration.proof import StoreThatCounts
+from kafka08.migration.plan import Plan, Terms
 from kafka08.migration.reading import with_movement
 from kafka08.migration.starting import Starting, preview_start
 from kafka08.migration.verification import Verification, Watching, watch_many
@@ -116,9 +115,8 @@ def plan_groups(
     connections: Connections,
     groups: Sequence[str],
     limiter: RateLimiter,
+    terms: Terms = Terms(),
     *,
-    store_that_counts: StoreThatCounts | None = None,
-    max_disagreement: int | None,
     named: Collection[str] = (),
 ) -> Iterator[Plan]:
     """A plan for each group, in order, with the known expiry of its offsets in Kafka. A group
@@ -130,21 +128,15 @@ def plan_groups(
             if _is_passed_over(facts, named):
                 yield Plan(facts.group, (), ())
                 continue
-            yield preview_start(
-                with_commit_times(facts, times),
-                journals[facts.group],
-                store_that_counts=store_that_counts,
-                max_disagreement=max_disagreement,
-            )
+            yield preview_start(with_commit_times(facts, times), journals[facts.group], terms)
 
 
 def start_groups(
     connections: Connections,
     groups: Sequence[str],
     limiter: RateLimiter,
+    terms: Terms = Terms(),
     *,
-    store_that_counts: StoreThatCounts | None = None,
-    max_disagreement: int | None,
     confirmation_timeout_s: float,
     named: Collection[str] = (),
 ) -> Iterator[Outcome[Plan]]:
@@ -155,15 +147,8 @@ def start_groups(
         yield from (
             Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, named)
         )
-        starting = Starting(
-            connections,
-            batch,
-            store_that_counts=store_that_counts,
-            max_disagreement=max_disagreement,
-            timeout_s=confirmation_timeout_s,
-        )
         try:
-            results = starting.run()
+            results = Starting(connections, batch, terms, confirmation_timeout_s).run()
         except KafkaError as error:
             results = {f.group: error for f in batch}
         for group, result in results.items():

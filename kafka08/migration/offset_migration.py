@@ -33,7 +33,7 @@ from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.handover import Handover, read_handover
 from kafka08.migration.journal import Entry, Journal, State, read_journals
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import Plan
+from kafka08.migration.plan import Plan, Terms
 from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.reading import with_movement
 from kafka08.migration.results import raised, refuse
@@ -161,10 +161,7 @@ class OffsetMigration(Closeable):
         )
         journals = read_journals(self.connections.zk, [self.group])
         return preview_start(
-            facts,
-            journals[self.group],
-            store_that_counts=store_that_counts,
-            max_disagreement=max_disagreement,
+            facts, journals[self.group], Terms(store_that_counts, max_disagreement)
         )
 
     def start(
@@ -182,9 +179,8 @@ class OffsetMigration(Closeable):
         starting = Starting(
             self.connections,
             [self._watched_facts()],
-            store_that_counts=store_that_counts,
-            max_disagreement=max_disagreement,
-            timeout_s=self._confirmation_timeout_s,
+            Terms(store_that_counts, max_disagreement),
+            self._confirmation_timeout_s,
         )
         plan = raised(starting.run()[self.group])
         logger.info("copied %d offsets of group %s to Kafka", len(plan.copies), self.group)

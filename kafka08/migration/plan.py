@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafka08.admin.group_facts import NO_OFFSETS, GroupFacts, Offset, no_coordinator
 from kafka08.listing import some_of
@@ -18,6 +19,17 @@ from kafka08.observe.group import PartitionFacts
 from kafka08.observe.members import Member
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
+
+
+class Terms(NamedTuple):
+    """Said by the operator, for partitions whose offsets in the two stores differ.
+
+    store_that_counts   where nothing proves which one counts; None: refuse there
+    max_disagreement    refuse where they are more messages apart; None: any distance will do
+    """
+
+    store_that_counts: StoreThatCounts | None = None
+    max_disagreement: int | None = None
 
 
 class Action(enum.Enum):
@@ -88,29 +100,10 @@ class Plan:
         }
 
 
-def make_plan(
-    facts: GroupFacts,
-    entry: Entry | None = None,
-    *,
-    store_that_counts: StoreThatCounts | None = None,
-    max_disagreement: int | None = None,
-) -> Plan:
-    """The plan for a group, live or stopped.
-
-    entry               its journal; None: there is none
-    store_that_counts   where both stores have an offset, they differ, and nothing proves which one
-                        counts; None: refuse there
-    max_disagreement    refuse where both stores have an offset and they are more messages apart;
-                        None: any distance will do
-    """
+def make_plan(facts: GroupFacts, entry: Entry | None = None, terms: Terms = Terms()) -> Plan:
+    """The plan for a group, live or stopped. entry: its journal; None: there is none."""
     steps = tuple(
-        _step(
-            facts,
-            p,
-            proven(facts, p, entry) if p.is_apart else None,
-            store_that_counts,
-            max_disagreement,
-        )
+        _step(facts, p, proven(facts, p, entry) if p.is_apart else None, terms)
         for p in facts.partitions
     )
     refusals = [*group_refusals(facts), *(step.reason for step in steps if step.reason)]
@@ -126,7 +119,7 @@ def make_plan(
         "as a member commits it, and would not follow the migration"
         for tp in facts.moving
     ]
-    refusals += [trap for p in facts.partitions if (trap := _trap(facts, p, store_that_counts))]
+    refusals += [trap for p in facts.partitions if (trap := _trap(facts, p, terms))]
     if facts.is_empty:
         refusals.append(NO_OFFSETS)
     return Plan(facts.group, steps, tuple(refusals), facts.members)
@@ -154,7 +147,7 @@ def coordinated_refusals(facts: GroupFacts) -> list[str]:
     return [f"members with a coordinator go on committing to Kafka alone, stop them first: {names}"]
 
 
-def _trap(facts: GroupFacts, partition: PartitionFacts, word: StoreThatCounts | None) -> str | None:
+def _trap(facts: GroupFacts, partition: PartitionFacts, terms: Terms) -> str | None:
     """A member that reads one store is at that store's offset. With both stores it would continue
     from the larger one at its next rebalance and silently skip the messages between. A member of
     another client may read ZooKeeper, unless Kafka's offset was seen to advance."""
@@ -182,7 +175,7 @@ def _trap(facts: GroupFacts, partition: PartitionFacts, word: StoreThatCounts | 
     if owner.is_ours or is_fresh or not partition.is_apart:
         return None
     larger = StoreThatCounts.KAFKA if partition.is_ahead_in_kafka else StoreThatCounts.ZOOKEEPER
-    if word not in {None, larger, StoreThatCounts.NEWEST}:
+    if terms.store_that_counts not in {None, larger, StoreThatCounts.NEWEST}:
         return (
             f"{text}is not a kafka08 member and may commit meanwhile, so {partition.disagreement} "
             "cannot be lowered: stop the group and set both stores to its true offset, with "
@@ -195,8 +188,7 @@ def _step(
     facts: GroupFacts,
     p: PartitionFacts,
     proof: StoreThatCounts | None,
-    word: StoreThatCounts | None,
-    max_disagreement: int | None,
+    terms: Terms,
 ) -> Step:
     """The step of one partition. Proof goes before the operator's word."""
     if not p.exists:
@@ -205,14 +197,14 @@ def _step(
         return Step(p, Action.NOTHING, None)
     if facts.is_abandoned(p):
         return Step(p, Action.LEAVE, p.kafka)
-    counts = proof or word
+    counts = proof or terms.store_that_counts
     if p.is_apart and counts is None:
         return Step(p, Action.ASK, p.kafka)
     offset: Offset = p.newest
     if p.is_apart and counts is not StoreThatCounts.NEWEST:
         offset = p.zookeeper if counts is StoreThatCounts.ZOOKEEPER else p.kafka
     assert offset is not None, "one of the stores has an offset"
-    if reason := _refusal(p, offset, max_disagreement):
+    if reason := _refusal(p, offset, terms.max_disagreement):
         return Step(p, Action.REFUSE, p.kafka, reason)
     if p.zookeeper == p.kafka:
         return Step(p, Action.AGREE, p.kafka)

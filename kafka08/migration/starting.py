@@ -30,8 +30,7 @@ from kafka08.migration.journal import (
     unfinished,
     write_journals,
 )
-from kafka08.migration.plan import Plan, make_plan
-from kafka08.migration.proof import StoreThatCounts
+from kafka08.migration.plan import Plan, Terms, make_plan
 from kafka08.migration.results import errors_of, refusal
 from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
 from kafka08.migration.writing import raise_in_kafka_of, raise_in_zookeeper
@@ -66,14 +65,11 @@ class Starting:
         self,
         connections: Connections,
         groups: Sequence[GroupFacts],
-        *,
-        store_that_counts: StoreThatCounts | None = None,
-        max_disagreement: int | None,
+        terms: Terms,
         timeout_s: float,
     ) -> None:
         self._connections = connections
-        self._store_that_counts = store_that_counts
-        self._max_disagreement = max_disagreement
+        self._terms = terms
         self._timeout_s = timeout_s
         self._gate = connections.gate()
         self._starts = {facts.group: _Start(facts, Plan(facts.group, (), ())) for facts in groups}
@@ -113,12 +109,7 @@ class Starting:
 
     def _plan(self) -> None:
         for start in self._left():
-            start.plan = make_plan(
-                start.facts,
-                start.entry,
-                store_that_counts=self._store_that_counts,
-                max_disagreement=self._max_disagreement,
-            )
+            start.plan = make_plan(start.facts, start.entry, self._terms)
             start.error = refusal("start", start.plan.group, start.plan.refusals)
 
     def _begin(self) -> list[_Start]:
@@ -226,22 +217,11 @@ class Starting:
                 self._starts[group].entry = written
 
 
-def preview_start(
-    facts: GroupFacts,
-    entry: Entry | MigrationError | None,
-    *,
-    store_that_counts: StoreThatCounts | None,
-    max_disagreement: int | None,
-) -> Plan:
+def preview_start(facts: GroupFacts, entry: Entry | MigrationError | None, terms: Terms) -> Plan:
     """The plan of `start`, also with the refusal of a migration that has gone further or whose
     journal, `entry`, cannot be read."""
     error = entry if isinstance(entry, MigrationError) else state_error(facts.group, entry)
-    plan = make_plan(
-        facts,
-        None if isinstance(entry, MigrationError) else entry,
-        store_that_counts=store_that_counts,
-        max_disagreement=max_disagreement,
-    )
+    plan = make_plan(facts, None if isinstance(entry, MigrationError) else entry, terms)
     return plan if error is None else replace(plan, refusals=(str(error), *plan.refusals))
 
 

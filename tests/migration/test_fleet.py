@@ -82,7 +82,6 @@ def start(
             connections,
             groups,
             limiter,
-            max_disagreement=None,
             confirmation_timeout_s=1,
             named=named,
         )
@@ -124,16 +123,14 @@ def test_groups_without_offsets_are_skipped(
     [_, named] = start(connections, ["b", "e"], ["e"])
     assert "no store has an offset" in str(named.error)
     limiter = RateLimiter(None, connections.runtime)
-    [*_, plan] = plan_groups(connections, ["a", "e"], limiter, max_disagreement=None)
+    [*_, plan] = plan_groups(connections, ["a", "e"], limiter)
     assert (plan.group, plan.is_allowed, plan.steps) == ("e", True, ())
     assert {o.group: o.error for o in start(connections, ["a", "e"])} == {"a": None, "e": None}
     assert read_journals(zk, ["e"]) == {"e": None}
 
 
 def plans(connections: Connections) -> dict[str, Plan]:
-    found = plan_groups(
-        connections, GROUPS, RateLimiter(None, connections.runtime), max_disagreement=None
-    )
+    found = plan_groups(connections, GROUPS, RateLimiter(None, connections.runtime))
     return {plan.group: plan for plan in found}
 
 
@@ -208,9 +205,7 @@ def test_a_loading_coordinator_is_retried(
         return response
 
     cluster.network.broker(HOST, PORT, load)
-    [a, b, c, d] = plan_groups(
-        connections, GROUPS, RateLimiter(None, connections.runtime), max_disagreement=None
-    )
+    [a, b, c, d] = plan_groups(connections, GROUPS, RateLimiter(None, connections.runtime))
     assert [plan.is_allowed for plan in (a, b, c, d)] == [True, True, False, True]
     assert "coordinator is not available" in c.refusals[0]
     asked = [request.group for request in cluster.asked]  # type: ignore[attr-defined]

@@ -9,7 +9,14 @@ from hypothesis import given
 
 from kafka08.admin.group_facts import GroupFacts, Offset
 from kafka08.migration.journal import Entry, State
-from kafka08.migration.plan import Action, Plan, differences, make_plan, verification_problems
+from kafka08.migration.plan import (
+    Action,
+    Plan,
+    Terms,
+    differences,
+    make_plan,
+    verification_problems,
+)
 from kafka08.migration.proof import StoreThatCounts as Counts
 from kafka08.migration.proof import proven
 from kafka08.observe.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
@@ -49,7 +56,7 @@ def test_action_for_a_partition(
 def test_an_offset_behind_the_log_is_refused_only_if_it_counts() -> None:
     """Retention has passed ZooKeeper's old offset, which does not matter if Kafka's newer one is
     valid."""
-    assert make_plan(group(facts(5, 50, start=10)), store_that_counts=Counts.NEWEST).is_allowed
+    assert make_plan(group(facts(5, 50, start=10)), terms=Terms(Counts.NEWEST)).is_allowed
     plan = make_plan(group(facts(5, None, start=10)))
     assert plan.refusals == (
         "[t,0]: the offset 5 in ZooKeeper is out of the range 10 to 100 of the log",
@@ -60,9 +67,9 @@ def test_disagreement_is_refused_where_a_limit_is_set() -> None:
     """Two offsets that differ by more than the limit are refused."""
     apart = group(facts(50, 39))
     newest = Counts.NEWEST
-    assert make_plan(apart, store_that_counts=newest).is_allowed
-    assert make_plan(apart, store_that_counts=newest, max_disagreement=11).is_allowed
-    [refusal] = make_plan(apart, store_that_counts=newest, max_disagreement=10).refusals
+    assert make_plan(apart, terms=Terms(newest)).is_allowed
+    assert make_plan(apart, terms=Terms(newest, 11)).is_allowed
+    [refusal] = make_plan(apart, terms=Terms(newest, 10)).refusals
     assert "11 messages apart, more than 10" in refusal
 
 
@@ -111,8 +118,8 @@ def test_a_foreign_member_may_use_zookeeper() -> None:
     found = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     [refusal] = make_plan(found).refusals
     assert "nothing shows which store counts" in refusal
-    assert make_plan(found, store_that_counts=Counts.KAFKA).is_allowed
-    [refusal] = make_plan(found, store_that_counts=Counts.ZOOKEEPER).refusals
+    assert make_plan(found, terms=Terms(Counts.KAFKA)).is_allowed
+    [refusal] = make_plan(found, terms=Terms(Counts.ZOOKEEPER)).refusals
     assert "stop the group and set both stores" in refusal
     assert make_plan(replace(found, fresh=(TP,))).is_allowed
     [refusal] = make_plan(replace(found, advancing=(TP,))).refusals
@@ -150,7 +157,7 @@ def test_a_copy_never_rewinds_and_always_fits(partitions: tuple[PartitionFacts, 
     """With the newest offset as the one that counts, a committed offset is larger than Kafka's and
     lies in the log; afterwards a second plan has nothing to copy and verification finds no
     problem."""
-    plan = make_plan(group(*partitions), store_that_counts=Counts.NEWEST)
+    plan = make_plan(group(*partitions), terms=Terms(Counts.NEWEST))
     found = {p.topic_partition: p for p in partitions}
     for tp, offset in plan.copies.items():
         before = found[tp]
@@ -193,7 +200,7 @@ def test_the_word_of_the_operator(kafka: int, word: Counts) -> None:
     """Where two offsets differ and nobody commits, both stores get the one that was said, raised or
     lowered: with both, members continue from the larger one."""
     p = facts(50, kafka)
-    after = written(p, make_plan(group(p), store_that_counts=word))
+    after = written(p, make_plan(group(p), terms=Terms(word)))
     said = {Counts.ZOOKEEPER: 50, Counts.KAFKA: kafka, Counts.NEWEST: max(50, kafka)}[word]
     assert (after.zookeeper, after.kafka) == (said, said)
 
