@@ -42,12 +42,10 @@ from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.admin.connections import Connections
     from kafka08.migration import OffsetMigration, Rollback, Status, Verification, Watching
-    from kafka08.migration.fleet import Outcome
+    from kafka08.migration.fleet import Fleet, Outcome
     from kafka08.migration.journal import Entry
     from kafka08.migration.plan import Terms
-    from kafka08.rate_limiter import RateLimiter
 
 T = TypeVar("T")
 
@@ -136,15 +134,9 @@ def plan(
     from kafka08.migration.fleet import plan_groups
 
     refused = 0
-    with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
-        plans = plan_groups(
-            connections,
-            groups,
-            limiter,
-            terms_of(store_that_counts, max_disagreement),
-            named=where["groups"],
-        )
-        for planned in plans:
+    terms = terms_of(store_that_counts, max_disagreement)
+    with opened(**where) as fleet, progress(len(fleet.groups)) as tick:
+        for planned in plan_groups(fleet, terms):
             if planned.steps or not planned.is_allowed:
                 show_plan(planned, as_json, retention_minutes * 60_000)
             refused += not planned.is_allowed
@@ -182,19 +174,12 @@ def start(
             as_json=as_json,
             **where,
         )
-    with opened(**where) as (connections, groups, limiter):
-        outcomes = start_groups(
-            connections,
-            groups,
-            limiter,
-            terms_of(store_that_counts, max_disagreement),
-            confirmation_timeout_s=confirmation_seconds,
-            named=where["groups"],
-        )
-        alone = len(groups) == 1
+    terms = terms_of(store_that_counts, max_disagreement)
+    with opened(**where) as fleet:
+        alone = len(fleet.groups) == 1
         failed, copied = 0, 0
-        with progress(len(groups)) as tick:
-            for outcome in outcomes:
+        with progress(len(fleet.groups)) as tick:
+            for outcome in start_groups(fleet, terms, confirmation_timeout_s=confirmation_seconds):
                 failed += show_error(outcome, as_json)
                 if outcome.result is not None:
                     copied += len(outcome.result.copies)
@@ -202,7 +187,7 @@ def start(
                         show_plan(outcome.result, as_json)
                 tick()
         if alone and not failed:
-            show_to_do(connections, groups[0])
+            show_to_do(fleet.connections, fleet.groups[0])
     if copied or not failed:
         say(f"Copied the offsets of {counted(copied, 'partition')} to Kafka")
     sys.exit(1 if failed else 0)
@@ -432,12 +417,12 @@ def opened(
     rate: float | None,
     bootstrap: str | None,
     zookeeper: str,
-) -> Iterator[tuple[Connections, list[str], RateLimiter]]:
+) -> Iterator[Fleet]:
     """The connections and groups selected by the options."""
     if bool(groups or patterns) == every:
         raise click.UsageError("Give groups, --match, or --all.")
     from kafka08.admin.connections import Connections
-    from kafka08.migration.fleet import find_groups
+    from kafka08.migration.fleet import Fleet, find_groups
     from kafka08.rate_limiter import RateLimiter
     from kafka08.zk.reachability import check_not_refused
 
@@ -446,7 +431,7 @@ def opened(
         found = find_groups(connections, groups, patterns, every=every)
         if patterns or every:
             say(f"{counted(len(found), 'group')}: {shown_groups(found)}")
-        yield connections, found, RateLimiter(rate, connections.runtime)
+        yield Fleet(connections, found, RateLimiter(rate, connections.runtime), named=groups)
 
 
 def terms_of(store_that_counts: str | None, max_disagreement: int | None) -> Terms:
@@ -480,10 +465,8 @@ def run(
 ) -> Iterator[Outcome[T]]:
     """The outcomes of `steps`, a function of migration.fleet that takes `what`: a step for each
     group, or how groups are watched together."""
-    with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
-        for outcome in steps(
-            connections, groups, limiter, what, confirmation_timeout_s=confirmation_seconds
-        ):
+    with opened(**where) as fleet, progress(len(fleet.groups)) as tick:
+        for outcome in steps(fleet, what, confirmation_timeout_s=confirmation_seconds):
             yield outcome
             tick()
 

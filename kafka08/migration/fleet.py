@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from kafka08.admin.connections import Connections
 from kafka08.admin.group_facts import GroupFacts, read_many
@@ -36,6 +36,15 @@ BATCH: Final = 200
 WORKERS: Final = 8
 """Groups that take another step side by side: it waits for live members most of the time."""
 WILD: Final = "*?["
+
+
+class Fleet(NamedTuple):
+    """Groups, and what reaches them. named: those that are not passed over without any offset."""
+
+    connections: Connections
+    groups: Sequence[str]
+    limiter: RateLimiter
+    named: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,65 +99,49 @@ def may_be_pattern(name: str) -> bool:
     return any(c in name for c in WILD)
 
 
-def read_groups(
-    connections: Connections, groups: Sequence[str], limiter: RateLimiter
-) -> Iterator[list[GroupFacts]]:
+def read_groups(fleet: Fleet) -> Iterator[list[GroupFacts]]:
     """The facts of all groups, some at a time."""
-    size = limiter.slice_of(BATCH)
-    for first in range(0, len(groups), size):
-        batch = groups[first : first + size]
-        connections.runtime.sleep(limiter.wait_s(len(batch)))
-        yield read_many(batch, connections)
+    size = fleet.limiter.slice_of(BATCH)
+    for first in range(0, len(fleet.groups), size):
+        batch = fleet.groups[first : first + size]
+        fleet.connections.runtime.sleep(fleet.limiter.wait_s(len(batch)))
+        yield read_many(batch, fleet.connections)
 
 
-def watch_groups(
-    connections: Connections, groups: Sequence[str], limiter: RateLimiter
-) -> Iterator[list[GroupFacts]]:
+def watch_groups(fleet: Fleet) -> Iterator[list[GroupFacts]]:
     """Like `read_groups`, with a second look at offsets that should not move."""
-    for facts in read_groups(connections, groups, limiter):
+    for facts in read_groups(fleet):
         # A full batch takes long enough by itself.
         pause_s = MOVEMENT_PAUSE_S if len(facts) < BATCH else 0.0
-        yield with_movement(facts, connections, pause_s)
+        yield with_movement(facts, fleet.connections, pause_s)
 
 
-def plan_groups(
-    connections: Connections,
-    groups: Sequence[str],
-    limiter: RateLimiter,
-    terms: Terms = Terms(),
-    *,
-    named: Collection[str] = (),
-) -> Iterator[Plan]:
+def plan_groups(fleet: Fleet, terms: Terms = Terms()) -> Iterator[Plan]:
     """A plan for each group, in order, with the known expiry of its offsets in Kafka. A group
-    without any offset is skipped, with an empty plan, unless it was `named` itself."""
+    without any offset is skipped, with an empty plan, unless it was named itself."""
+    connections = fleet.connections
     times = CommitTimes(connections.cluster, connections.runtime)
-    for batch in watch_groups(connections, groups, limiter):
+    for batch in watch_groups(fleet):
         journals = read_journals(connections.zk, [facts.group for facts in batch])
         for facts in batch:
-            if _is_passed_over(facts, named):
+            if _is_passed_over(facts, fleet):
                 yield Plan(facts.group, (), ())
                 continue
             yield preview_start(with_commit_times(facts, times), journals[facts.group], terms)
 
 
 def start_groups(
-    connections: Connections,
-    groups: Sequence[str],
-    limiter: RateLimiter,
-    terms: Terms = Terms(),
-    *,
-    confirmation_timeout_s: float,
-    named: Collection[str] = (),
+    fleet: Fleet, terms: Terms = Terms(), *, confirmation_timeout_s: float
 ) -> Iterator[Outcome[Plan]]:
     """`start` of each group; those that were read together are started together. Groups without any
     offset are passed over as in `plan_groups`."""
-    for facts in watch_groups(connections, groups, limiter):
-        batch = [f for f in facts if not _is_passed_over(f, named)]
+    for facts in watch_groups(fleet):
+        batch = [f for f in facts if not _is_passed_over(f, fleet)]
         yield from (
-            Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, named)
+            Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, fleet)
         )
         try:
-            results = Starting(connections, batch, terms, confirmation_timeout_s).run()
+            results = Starting(fleet.connections, batch, terms, confirmation_timeout_s).run()
         except KafkaError as error:
             results = {f.group: error for f in batch}
         for group, result in results.items():
@@ -158,23 +151,19 @@ def start_groups(
                 yield Outcome(group, result)
 
 
-def _is_passed_over(facts: GroupFacts, named: Collection[str]) -> bool:
-    return facts.is_empty and facts.group not in named
+def _is_passed_over(facts: GroupFacts, fleet: Fleet) -> bool:
+    return facts.is_empty and facts.group not in fleet.named
 
 
 def each_group(
-    connections: Connections,
-    groups: Sequence[str],
-    limiter: RateLimiter,
-    step: Callable[[OffsetMigration], T],
-    *,
-    confirmation_timeout_s: float,
+    fleet: Fleet, step: Callable[[OffsetMigration], T], *, confirmation_timeout_s: float
 ) -> Iterator[Outcome[T]]:
     """Any other step of each group, in order."""
+    connections = fleet.connections
     times = CommitTimes(connections.cluster, connections.runtime)
 
     def carry_out(group: str) -> T:
-        connections.runtime.sleep(limiter.wait_s())
+        connections.runtime.sleep(fleet.limiter.wait_s())
         with OffsetMigration(
             group=group,
             connections=connections,
@@ -185,7 +174,7 @@ def each_group(
 
     pool = ThreadPoolExecutor(WORKERS, "migration")
     try:
-        yield from pool.map(lambda g: _outcome(g, lambda: carry_out(g)), groups)
+        yield from pool.map(lambda g: _outcome(g, lambda: carry_out(g)), fleet.groups)
     except BaseException:
         connections.interrupt()  # otherwise the threads would go on, and enter states
         raise
@@ -197,21 +186,17 @@ def _watched(
     storage: OffsetStorage,
     begin: Callable[[OffsetMigration], Entry],
     end: Callable[[OffsetMigration, Entry, Verification], Verification],
-    connections: Connections,
-    groups: Sequence[str],
-    limiter: RateLimiter,
+    fleet: Fleet,
     watching: Watching,
     *,
     confirmation_timeout_s: float,
 ) -> Iterator[Outcome[Verification]]:
     """A step in two parts, between which the groups of a batch are watched together."""
+    connections = fleet.connections
     times = CommitTimes(connections.cluster, connections.runtime)
-    for first in range(0, len(groups), BATCH):
-        batch = groups[first : first + BATCH]
-        parts = each_group(
-            connections, batch, limiter, begin, confirmation_timeout_s=confirmation_timeout_s
-        )
-        begun = list(parts)
+    for first in range(0, len(fleet.groups), BATCH):
+        batch = fleet._replace(groups=fleet.groups[first : first + BATCH])
+        begun = list(each_group(batch, begin, confirmation_timeout_s=confirmation_timeout_s))
         entries = {one.group: one.result for one in begun if one.result is not None}
         found = watch_many(connections, entries, storage, watching, times=times)
         for one in begun:

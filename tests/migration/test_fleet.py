@@ -14,6 +14,7 @@ from kafka08.clock import Clock
 from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.migration import OffsetMigration, Watching
 from kafka08.migration.fleet import (
+    Fleet,
     Outcome,
     each_group,
     find_groups,
@@ -73,19 +74,15 @@ def connections(
         yield connections
 
 
+def fleet_of(connections: Connections, groups: list[str] = GROUPS) -> Fleet:
+    return Fleet(connections, groups, RateLimiter(None, connections.runtime))
+
+
 def start(
     connections: Connections, groups: list[str] = GROUPS, named: Collection[str] = ()
 ) -> list[Outcome[Plan]]:
-    limiter = RateLimiter(None, connections.runtime)
-    return list(
-        start_groups(
-            connections,
-            groups,
-            limiter,
-            confirmation_timeout_s=1,
-            named=named,
-        )
-    )
+    fleet = fleet_of(connections, groups)._replace(named=named)
+    return list(start_groups(fleet, confirmation_timeout_s=1))
 
 
 def states(zk: ZkClient) -> dict[str, State | None]:
@@ -122,15 +119,14 @@ def test_groups_without_offsets_are_skipped(
     zk.create(paths.consumer_ids("e"), None)
     [_, named] = start(connections, ["b", "e"], ["e"])
     assert "no store has an offset" in str(named.error)
-    limiter = RateLimiter(None, connections.runtime)
-    [*_, plan] = plan_groups(connections, ["a", "e"], limiter)
+    [*_, plan] = plan_groups(fleet_of(connections, ["a", "e"]))
     assert (plan.group, plan.is_allowed, plan.steps) == ("e", True, ())
     assert {o.group: o.error for o in start(connections, ["a", "e"])} == {"a": None, "e": None}
     assert read_journals(zk, ["e"]) == {"e": None}
 
 
 def plans(connections: Connections) -> dict[str, Plan]:
-    found = plan_groups(connections, GROUPS, RateLimiter(None, connections.runtime))
+    found = plan_groups(fleet_of(connections))
     return {plan.group: plan for plan in found}
 
 
@@ -205,7 +201,7 @@ def test_a_loading_coordinator_is_retried(
         return response
 
     cluster.network.broker(HOST, PORT, load)
-    [a, b, c, d] = plan_groups(connections, GROUPS, RateLimiter(None, connections.runtime))
+    [a, b, c, d] = plan_groups(fleet_of(connections))
     assert [plan.is_allowed for plan in (a, b, c, d)] == [True, True, False, True]
     assert "coordinator is not available" in c.refusals[0]
     asked = [request.group for request in cluster.asked]  # type: ignore[attr-defined]
@@ -279,7 +275,7 @@ def test_the_rate_limits_concurrent_groups(connections: Connections) -> None:
     """Two groups start together, and the next two a second later."""
     clock = connections.runtime
     began = clock.monotonic()
-    batches = read_groups(connections, GROUPS, RateLimiter(2, clock))
+    batches = read_groups(Fleet(connections, GROUPS, RateLimiter(2, clock)))
     assert [[facts.group for facts in batch] for batch in batches] == [["a", "b"], ["c", "d"]]
     assert clock.monotonic() - began == pytest.approx(1.0)
 
@@ -300,7 +296,6 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
     assert find_groups(connections, [], ["team*"]) == [odd]
     [started] = start(connections, [odd])
     assert started.error is None
-    limiter = RateLimiter(None, connections.runtime)
     steps: list[Callable[[OffsetMigration], object]] = [
         OffsetMigration.verify,
         OffsetMigration.finish,
@@ -308,7 +303,7 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
         OffsetMigration.forget,
     ]
     for step in steps:
-        [done] = each_group(connections, [odd], limiter, step, confirmation_timeout_s=1)
+        [done] = each_group(fleet_of(connections, [odd]), step, confirmation_timeout_s=1)
         assert done.error is None
     assert not zk.exists(paths.migration(odd))
 
@@ -320,8 +315,7 @@ def test_a_rollback_of_several_groups_finds_what_kafka_alone_has(
     ZooKeeper, and the preview says so, however many groups are named."""
 
     def run(step: Callable[[OffsetMigration], T], groups: list[str]) -> list[T]:
-        limiter = RateLimiter(None, connections.runtime)
-        done = list(each_group(connections, groups, limiter, step, confirmation_timeout_s=1))
+        done = list(each_group(fleet_of(connections, groups), step, confirmation_timeout_s=1))
         assert [one.error for one in done] == [None] * len(groups)
         return [one.result for one in done if one.result is not None]
 
@@ -405,11 +399,8 @@ def test_commit_times_are_read_once_for_all_groups(
     monkeypatch.setattr(CommitTimes, "_records", read)
     monkeypatch.setattr("kafka08.observe.commit_times.group_partition", lambda group, count: 3)
     start(connections)
-    limiter = RateLimiter(None, connections.runtime)
     verify = OffsetMigration.verify
-    assert (
-        len(list(each_group(connections, GROUPS, limiter, verify, confirmation_timeout_s=1))) == 4
-    )
+    assert len(list(each_group(fleet_of(connections), verify, confirmation_timeout_s=1))) == 4
     assert reads == [TopicPartition(OFFSETS_TOPIC, 3)]
 
 
@@ -447,8 +438,7 @@ def test_groups_are_watched_together(zk: ZkClient, connections: Connections) -> 
         interval_ms=1000,
         on_sample=lambda done, planned: looks.append(connections.runtime.monotonic()),
     )
-    limiter = RateLimiter(None, connections.runtime)
-    found = list(verify_groups(connections, GROUPS, limiter, watching, confirmation_timeout_s=1))
+    found = list(verify_groups(fleet_of(connections), watching, confirmation_timeout_s=1))
     assert [(one.group, one.error) for one in found] == [(group, None) for group in GROUPS]
     assert [one.result and one.result.problems for one in found] == [()] * 4
     assert {one.result and one.result.samples for one in found} == {len(looks)} == {21}
@@ -466,10 +456,9 @@ def test_an_interrupted_watch_enters_no_state(zk: ZkClient, connections: Connect
 
     start(connections)
     live(zk)
-    limiter = RateLimiter(None, connections.runtime)
     watching = Watching(seconds=20, interval_ms=1000, on_sample=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        list(verify_groups(connections, GROUPS, limiter, watching, confirmation_timeout_s=1))
+        list(verify_groups(fleet_of(connections), watching, confirmation_timeout_s=1))
     assert set(states(zk).values()) == {State.DUAL}
 
 
@@ -488,8 +477,7 @@ def test_an_interrupt_ends_the_steps_of_other_threads(connections: Connections) 
         finally:
             ended.append(migration.group)
 
-    limiter = RateLimiter(None, connections.runtime)
-    steps = each_group(connections, GROUPS[:3], limiter, wait, confirmation_timeout_s=1)
+    steps = each_group(fleet_of(connections, GROUPS[:3]), wait, confirmation_timeout_s=1)
     assert next(steps).group == "a"
     steps.close()  # type: ignore[attr-defined]
     assert sorted(ended) == ["b", "c"]
