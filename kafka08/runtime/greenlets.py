@@ -27,6 +27,7 @@ import gevent.socket
 
 from kafka08.runtime.green_stream import GreenStream, original_socket
 from kafka08.runtime.interface import Cancellable, Done, Event, Greenlet, Lock, Queue
+from kafka08.runtime.native_job import result_of
 from kafka08.runtime.series import repeat
 from kafka08.runtime.sockets import SocketListener, connect_socket, first_address
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -148,35 +149,10 @@ class GeventRuntime:
         return GreenStream(connect_socket(connect, address, timeout, buffers))
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
-        return self._await(self._native.submit, call, args)
+        return result_of(self._native.submit, call, args, self.event())
 
     def run_in_turn(self, lane: str, call: Callable[..., T], *args: object) -> T:
-        return self._await(partial(self._turns.submit, lane), call, args)
-
-    def _await(
-        self, submit: Callable[..., object], call: Callable[..., T], args: tuple[object, ...]
-    ) -> T:
-        """The result of a native job, which a killed greenlet waits for, too."""
-        outcome: list[tuple[T, BaseException | None]] = []
-        over = gevent.event.Event()
-
-        def done(result: T, error: BaseException | None) -> None:
-            outcome.append((result, error))
-            over.set()
-
-        submit(done, call, args)
-        try:
-            over.wait()
-        except gevent.GreenletExit:
-            over.wait()
-            raise
-        result, error = outcome.pop()
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # whose traceback has this frame
-        return result
+        return result_of(partial(self._turns.submit, lane), call, args, self.event())
 
     def run_native_later(self, done: Done, call: Callable[..., object], *args: object) -> None:
         self._native.submit(done, call, args)

@@ -9,12 +9,11 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from greenlet import GreenletExit
-
 from kafka08.errors import FileRefused, StorageError
 from kafka08.runtime.cooperative import GreenCondition, GreenEvent, GreenLock, GreenQueue
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.interface import Done, Lock
+from kafka08.runtime.native_job import result_of
 from kafka08.runtime.series import repeat
 from kafka08.runtime.transport import Address, Buffers, Connecting
 from kafka08.runtime.uncaught import uncaught
@@ -184,24 +183,8 @@ class SimBrokerRuntime(SimRuntime):
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
         self.process.check_alive()
-        outcome: list[tuple[Any, BaseException | None]] = []
-        is_done = self.event()
-
-        def done(result: Any, error: BaseException | None) -> None:
-            outcome.append((result, error))
-            is_done.set()
-
-        self.run_native_later(done, call, *args)
-        try:
-            is_done.wait()
-        except GreenletExit:
-            is_done.wait()
-            raise
-        result, error = outcome[0]
-        if error is not None:
-            raise error
-        value: T = result
-        return value
+        submit = partial(self._in_a_while, self._run_job)
+        return result_of(submit, call, args, self.event())
 
     def run_native_later(self, done: Done, call: Callable[..., object], *args: object) -> None:
         self._in_a_while(self._run_job, done, call, args)
