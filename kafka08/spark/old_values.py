@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from kafka08.arrow import ranges
@@ -48,21 +49,12 @@ class TopicAndPartition(TopicPartition):
     __slots__ = ()
 
 
+@dataclass(unsafe_hash=True)
 class Broker:
     """A broker's address."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.host = host
-        self.port = port
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Broker) and (self.host, self.port) == (other.host, other.port)
-
-    def __hash__(self) -> int:
-        return hash((self.host, self.port))
-
-    def __repr__(self) -> str:
-        return f"Broker({self.host!r}, {self.port})"
+    host: str
+    port: int
 
 
 class KafkaMessageAndMetadata:
