@@ -128,14 +128,14 @@ class ZooKeeperProcess(Startable):
             )
         self._launch(attempt=0)
 
-    def await_ready(self, timeout: float = START_S) -> None:
+    def await_ready(self) -> None:
         """Wait until it serves requests. If it cannot start (its port was taken, say), retry."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + START_S
         attempt = 0
         while not self._serves():
             if time.monotonic() > deadline:
                 raise ZooKeeperError(
-                    f"ZooKeeper is not ready after {timeout:.0f} s: {self._failure()}"
+                    f"ZooKeeper is not ready after {START_S:.0f} s: {self._failure()}"
                 )
             if not self.process.running:
                 attempt += 1
