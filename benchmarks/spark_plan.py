@@ -55,7 +55,7 @@ def planned(cluster: LogCluster, name: str, given: Mapping[str, str]) -> float:
     """The CPU seconds of a plan, which are printed."""
     started = time.process_time()
     options = parse_read_options({"kafka.bootstrap.servers": "b1:9092", **given})
-    resolver = Resolver(options, cluster.client, cluster.clock)
+    resolver = Resolver(options, cluster.client)
     tasks = resolver.tasks(resolver.batch())
     located = sum(resolver.leader(task.topic_partition) is not None for task in tasks)
     seconds = time.process_time() - started

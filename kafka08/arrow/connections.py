@@ -19,7 +19,6 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.retry import RetryPolicy, retry
-from kafka08.clock import Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.lifecycle import in_forked_processes
@@ -103,7 +102,7 @@ def _tell_versions(address: ClusterAddress, settings: ReadSettings, is_used: Top
         settings.deadline(cluster.clock),
     ):
         policy = RetryPolicy(settings.looks + 1, settings.retry_interval_ms)
-        metadata = refreshed(cluster, policy, cluster.clock, what="listing the brokers")
+        metadata = refreshed(cluster, policy, what="listing the brokers")
         leaders = {
             partition.leader
             for topic, info in metadata.topics.items()
@@ -120,14 +119,12 @@ def _tell_versions(address: ClusterAddress, settings: ReadSettings, is_used: Top
         )
 
 
-def refreshed(
-    cluster: ClusterClient, policy: RetryPolicy, clock: Clock, *, what: str
-) -> ClusterMetadata:
+def refreshed(cluster: ClusterClient, policy: RetryPolicy, what: str) -> ClusterMetadata:
     """The metadata of all topics. Tried again while no broker responds."""
     return retry(
         cluster.refresh,
         policy,
-        clock,
+        cluster.clock,
         what=what,
         passes=lambda error: isinstance(error, NoBrokersAvailable),
     )

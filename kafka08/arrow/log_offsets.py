@@ -11,7 +11,6 @@ from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import retry
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     LeaderNotAvailable,
     UnknownTopicOrPartition,
@@ -26,14 +25,11 @@ class LogOffsets:
     """Requests to a cluster. Each raises the first partition's error after the last retry: the
     cluster client's own, and that of `settings` for topics that are being created."""
 
-    def __init__(
-        self, cluster: ClusterClient, settings: ReadSettings, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def __init__(self, cluster: ClusterClient, settings: ReadSettings) -> None:
         self._cluster = cluster
         self._policy = settings.retry_policy
         self._looks = settings.looks
         self._isolation = settings.isolation
-        self._clock = clock
 
     def subscribed(
         self, subscription: Subscription, *, must_exist: bool = True
@@ -44,7 +40,7 @@ class LogOffsets:
         return retry(
             lambda: self._subscribed(subscription, must_exist),
             self._policy,
-            self._clock,
+            self._cluster.clock,
             what="looking for the partitions",
             passes=lambda error: isinstance(error, LeaderNotAvailable),
         )
@@ -80,7 +76,7 @@ class LogOffsets:
         wanted = set(partitions)
         there = _there(wanted, self._listed()) if wanted else wanted
         if there != wanted:
-            self._clock.sleep(self._policy.backoff_ms / 1000)
+            self._cluster.clock.sleep(self._policy.backoff_ms / 1000)
             there = _there(wanted, self._listed())
         return there
 
@@ -92,12 +88,12 @@ class LogOffsets:
         for _ in range(self._looks):
             if metadata.brokers:
                 break
-            self._clock.sleep(self._policy.backoff_ms / 1000)
+            self._cluster.clock.sleep(self._policy.backoff_ms / 1000)
             metadata = self._refreshed()
         return metadata
 
     def _refreshed(self) -> ClusterMetadata:
-        return refreshed(self._cluster, self._policy, self._clock, what="listing the topics")
+        return refreshed(self._cluster, self._policy, what="listing the topics")
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return log_offsets.log_starts(self._cluster, partitions)

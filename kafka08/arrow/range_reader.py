@@ -25,7 +25,6 @@ from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.requests import fetch_request, fetch_version
 from kafka08.client.retry import is_retriable_at_leader
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.committed import committed
 from kafka08.consumer.fetching.fetched import FetchedSet, fetched_set, has_all_crcs_checked
@@ -68,7 +67,6 @@ class RangeReader:
         cluster: ClusterClient,
         pool: ConnectionPool,
         leader: Broker | None = None,
-        clock: Clock = SYSTEM_CLOCK,
         *,
         lost: set[Broker] | None = None,
         negotiates: bool = False,
@@ -83,7 +81,7 @@ class RangeReader:
         self._pool = pool
         self._lost = set() if lost is None else lost
         self._leader = None if leader in self._lost else leader
-        self._clock = clock
+        self._clock = cluster.clock
         self._negotiates = negotiates
         self._lent = ExitStack()
         self._connection: Connection | None = None

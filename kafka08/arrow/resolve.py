@@ -19,7 +19,6 @@ from kafka08.arrow.plan import split, split_by_bytes
 from kafka08.arrow.ranges import OffsetRange, furthest_ends
 from kafka08.arrow.sampling import densities
 from kafka08.client.cluster import ClusterClient
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     ConfigError,
     KafkaError,
@@ -41,21 +40,20 @@ class NothingCommitted(Advised):
 class Resolver:
     """Finds the partitions and offsets for `options`, whose address is resolved.
 
-    cluster, clock   for tests and callers with their own client; default: this process's client
-    names            names of the start and end options, for errors
+    cluster   for tests and callers with their own client; default: this process's client
+    names     names of the start and end options, for errors
     """
 
     def __init__(
         self,
         options: ReadOptions,
         cluster: ClusterClient | None = None,
-        clock: Clock = SYSTEM_CLOCK,
         names: tuple[str, str] = ("startingOffsets", "endingOffsets"),
     ) -> None:
         self.options = options
         self._names = names
         self.cluster = cluster or cluster_at(options.address, options.settings)
-        self.log_offsets = LogOffsets(self.cluster, options.settings, clock)
+        self.log_offsets = LogOffsets(self.cluster, options.settings)
 
     def deadline(self) -> AbstractContextManager[None]:
         """For a block that is one plan."""

@@ -19,7 +19,7 @@ from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.client.retry import RetryPolicy
 from kafka08.client.security import SecureClientConfig
-from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.clock import Clock
 from kafka08.config import INT_MAX, key
 from kafka08.errors import ConfigError
 from kafka08.protocol.fetch import ISOLATIONS, READ_COMMITTED
@@ -188,7 +188,7 @@ class ReadSettings:
         """How often the driver looks again before something counts as gone."""
         return LOOKS if self.retries is None else self.retries
 
-    def deadline(self, clock: Clock = SYSTEM_CLOCK) -> AbstractContextManager[None]:
+    def deadline(self, clock: Clock) -> AbstractContextManager[None]:
         """For a block of requests that together may take poll_timeout_ms: one plan, or one step of
         a task."""
         return giving_up_at(clock.monotonic() + self.poll_timeout_ms / 1000)

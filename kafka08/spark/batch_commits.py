@@ -28,7 +28,6 @@ from uuid import uuid4
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.transactional_id import TransactionalId
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import (
     FailedTransaction,
     InvalidProducerEpoch,
@@ -64,17 +63,10 @@ ENDED_OTHERWISE: Final = (
 class BatchCommits:
     """Those of one write. `tries_s`: how long ending one transaction is tried."""
 
-    def __init__(
-        self,
-        options: TransactionOptions,
-        cluster: ClusterClient,
-        tries_s: float,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
+    def __init__(self, options: TransactionOptions, cluster: ClusterClient, tries_s: float) -> None:
         self._options = options
         self._cluster = cluster
         self._tries_s = tries_s
-        self._clock = clock
         self._journal = BatchJournal(options.journal)
 
     def plan(self) -> TransactionOptions:
@@ -85,7 +77,7 @@ class BatchCommits:
             self._abort_strays()
         plan = uuid4().hex
         self._journal.plan(plan)
-        now_ms = self._clock.time_ms()
+        now_ms = self._cluster.clock.time_ms()
         return replace(self._options, plan=plan, planned_ms=now_ms, committed=committed)
 
     def finish_newest(self) -> BatchId | None:
@@ -104,7 +96,7 @@ class BatchCommits:
         """Journal the transactions of a batch, and commit them. FailedTransaction if they are too
         old for that: nothing is committed then. `has_strays`: other attempts may have left some."""
         options = self._options
-        left_ms = options.planned_ms + options.timeout_ms / 2 - self._clock.time_ms()
+        left_ms = options.planned_ms + options.timeout_ms / 2 - self._cluster.clock.time_ms()
         if not opened:
             if options.is_committed(batch):
                 logger.warning(

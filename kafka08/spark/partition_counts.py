@@ -12,7 +12,7 @@ from typing import Final
 from kafka08.arrow.connections import refreshed
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.retry import RetryPolicy, may_be_stored_later, retry
-from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.clock import Clock
 from kafka08.errors import KafkaError, UnknownTopicOrPartition
 
 UNKNOWN_TOPIC_S: Final = 3
@@ -21,19 +21,17 @@ brokers create topics themselves, a new one has no leader at first, which is ano
 
 
 def planned_counts(
-    cluster: ClusterClient, topic: str | None, policy: RetryPolicy, clock: Clock = SYSTEM_CLOCK
+    cluster: ClusterClient, topic: str | None, policy: RetryPolicy
 ) -> dict[str, int]:
     """Topic → number of partitions, of `topic`; None: of each that exists, since a column has the
     topics. Raises as `partition_count`."""
     if topic is not None:
-        return {topic: partition_count(cluster, topic, policy, clock)}
-    metadata = refreshed(cluster, policy, clock, what="listing the topics")
+        return {topic: partition_count(cluster, topic, policy, cluster.clock)}
+    metadata = refreshed(cluster, policy, what="listing the topics")
     return {name: len(info.partitions) for name, info in metadata.topics.items() if not info.error}
 
 
-def partition_count(
-    cluster: ClusterClient, topic: str, policy: RetryPolicy, clock: Clock = SYSTEM_CLOCK
-) -> int:
+def partition_count(cluster: ClusterClient, topic: str, policy: RetryPolicy, clock: Clock) -> int:
     """Number of partitions of `topic` now; creates it where brokers do so. Waits for a topic that
     is being created, but not as long as `policy` says for one that no broker knows:
     UnknownTopicOrPartition."""

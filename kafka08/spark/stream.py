@@ -24,7 +24,6 @@ from kafka08.arrow.data_loss import Loss, MissingPartition, RecreatedTopic, clam
 from kafka08.arrow.options import ReadOptions
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
-from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import KafkaError
 from kafka08.spark.plain_errors import plain_errors
 from kafka08.spark.stream_offsets import (
@@ -47,20 +46,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark calls one such object in one Python process on the driver; `read` runs in the workers,
     on a copy.
 
-    clock, resolver, creations   for tests
+    resolver, creations   for tests
     """
 
     def __init__(
         self,
         options: ReadOptions,
         schema: StructType,
-        clock: Clock = SYSTEM_CLOCK,
         resolver: Resolver | None = None,
         creations: TopicCreations | None = None,
     ) -> None:
         self._options = options
         self._tasks = RangeTasks(options.address, options.settings, schema)
-        self._clock = clock
         self._own_resolver = resolver
         self._creations = creations or TopicCreations(options.address.zookeeper)
         self._initial: Position | None = None
@@ -132,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._report_missed(new, latest)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = end_of_batch(begin, starts, latest, most, created)
-        self._last_batch = self._clock.monotonic()
+        self._last_batch = self._resolver.cluster.clock.monotonic()
         return end.to_json()
 
     def reportLatestOffset(self) -> Position | None:
@@ -216,7 +213,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not behind:
                 break
             logger.info("The logs of %s end before the stream's position; retrying", behind)
-            self._clock.sleep(settings.retry_interval_ms / 1000)
+            self._resolver.cluster.clock.sleep(settings.retry_interval_ms / 1000)
             again = self._latest()
             found.update({tp: min(again[tp], begin.ends[tp]) for tp in behind if tp in again})
         else:
@@ -324,5 +321,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         if self._target is not None or self._last_batch is None:
             return False
-        waited_ms = (self._clock.monotonic() - self._last_batch) * 1000
+        waited_ms = (self._resolver.cluster.clock.monotonic() - self._last_batch) * 1000
         return waited_ms < self._options.max_trigger_delay_ms

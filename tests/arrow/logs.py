@@ -89,7 +89,7 @@ class LogCluster(FakeCluster):
         lost: set[Broker] | None = None,
     ) -> RangeReader:
         known = None if leader is None else Broker(leader, f"b{leader}", PORT)
-        return RangeReader(wanted, settings, self.client, self.pool, known, self.clock, lost=lost)
+        return RangeReader(wanted, settings, self.client, self.pool, known, lost=lost)
 
     def _read(self, broker_id: int, topic: str, part: FetchPartition) -> FetchPartitionResponse:
         tp = TopicPartition(topic, part.partition)

@@ -49,7 +49,7 @@ class SegmentedCluster(LogCluster):
 def resolver(**given: str) -> Resolver:
     options = {"kafka.bootstrap.servers": "b1:9092", **given}
     cluster = SegmentedCluster()
-    return Resolver(parse_read_options(options), cluster.client, cluster.clock)
+    return Resolver(parse_read_options(options), cluster.client)
 
 
 def ranges(**given: str) -> list[tuple[int, int, int]]:
@@ -177,7 +177,7 @@ def test_a_cluster_that_never_had_a_topic() -> None:
     cluster = LogCluster({})
     cluster.brokers.clear()
     options = {"kafka.bootstrap.servers": "b1:9092", "subscribePattern": "t"}
-    found = Resolver(parse_read_options(options), cluster.client, cluster.clock)
+    found = Resolver(parse_read_options(options), cluster.client)
     assert found.batch() == []
     assert sum(cluster.clock.slept) == pytest.approx(10)
 
@@ -186,7 +186,7 @@ def test_a_partition_is_gone_if_it_still_is_a_moment_later() -> None:
     """A second request decides: a broker may know only some partitions yet."""
     cluster = SegmentedCluster()
     options = {"kafka.bootstrap.servers": "b1:9092", "offsetRanges": '[["t",0,5,8]]'}
-    found = Resolver(parse_read_options(options), cluster.client, cluster.clock)
+    found = Resolver(parse_read_options(options), cluster.client)
     leader = cluster.leaders.pop(T0)
 
     def hear(seconds: float) -> None:
@@ -255,7 +255,7 @@ def test_a_high_watermark_that_lags_is_no_loss(monkeypatch: pytest.MonkeyPatch, 
 
     def planned(**given: str) -> list[OffsetRange]:
         options = {"kafka.bootstrap.servers": "b1:9092", "failOnDataLoss": fail, **given}
-        return Resolver(parse_read_options(options), cluster.client, cluster.clock).batch()
+        return Resolver(parse_read_options(options), cluster.client).batch()
 
     assert planned(offsetRanges='[["t",0,5,25]]') == [OffsetRange("t", 0, 5, 25)]
     starts = {"startingOffsets": '{"t":{"0":25}}', "assign": '{"t":[0]}'}
@@ -269,7 +269,7 @@ def test_a_log_cut_below_its_start_while_the_high_watermark_lags() -> None:
     cluster = just_elected()
     options = {"kafka.bootstrap.servers": "b1:9092", "offsetRanges": '[["t",0,5,30]]'}
     with pytest.raises(DataLost, match=r"\[t,0\] \[5, 30\): only \[0, 25\) is there"):
-        Resolver(parse_read_options(options), cluster.client, cluster.clock).batch()
+        Resolver(parse_read_options(options), cluster.client).batch()
 
 
 def test_cuts_are_those_of_sparks_connector() -> None:
@@ -325,7 +325,7 @@ def test_a_plan_waits_for_a_leader_as_long_as_a_task(found_after_s: int | None) 
     client = ClusterClient(
         cluster.bootstrap, retry_policy=options.settings.retry_policy, runtime=cluster.runtime
     )
-    found = Resolver(options, client, cluster.clock)
+    found = Resolver(options, client)
     with found.deadline():
         if found_after_s is not None:
             assert OffsetRange("t", 0, 0, 25) in found.batch()

@@ -112,7 +112,7 @@ def test_the_option_shares_tasks_by_bytes() -> None:
         "splitBy": "bytes",
     }
     cluster = skewed()
-    resolver = Resolver(parse_read_options(options), cluster.client, cluster.clock)
+    resolver = Resolver(parse_read_options(options), cluster.client)
     tasks = resolver.tasks(resolver.batch())
     assert [t.partition for t in tasks].count(1) == 1
     assert len([t for t in tasks if t.partition == 0 and t.until_offset > 8000]) >= 4

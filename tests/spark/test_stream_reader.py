@@ -60,9 +60,8 @@ class Stream:
 
     def restarted(self) -> StreamReader:
         """A new reader, as after a restart of the driver."""
-        resolver = Resolver(self.options, self.cluster.client, self.cluster.clock)
-        schema, clock = default_schema(False), self.cluster.clock
-        return StreamReader(self.options, schema, clock, resolver, self.creations)
+        resolver = Resolver(self.options, self.cluster.client)
+        return StreamReader(self.options, default_schema(False), resolver, self.creations)
 
     def _answer(self, broker_id: int, request: Request) -> Response | None:
         if isinstance(request, MetadataRequest) and self.empty_responses:
@@ -503,8 +502,7 @@ def test_a_checkpoint_of_other_topics() -> None:
     reader = StreamReader(
         other.options,
         default_schema(False),
-        stream.cluster.clock,
-        Resolver(other.options, stream.cluster.client, stream.cluster.clock),
+        Resolver(other.options, stream.cluster.client),
     )
     said = r"\[t,0\] read up to 10: the query does not read it.*\[t,1\].*checkpointLocation of its"
     with pytest.raises(DataLost, match=said):
