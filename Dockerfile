@@ -21,7 +21,8 @@ RUN pip wheel -q --no-deps --no-build-isolation --wheel-dir /build/wheels /build
     && KAFKA08_KERNEL=native /opt/kafka08/bin/kafka08 --version
 
 FROM ${PYTHON}
-RUN useradd --system --uid 10001 --home-dir /var/lib/kafka08 --create-home kafka08
+RUN useradd --system --uid 10001 --home-dir /var/lib/kafka08 --create-home kafka08 \
+    && install --directory --owner kafka08 /var/lib/kafka08-cluster
 COPY --from=build /opt/kafka08 /opt/kafka08
 COPY image/server.properties /etc/kafka08/server.properties
 ENV PATH=/opt/kafka08/bin:$PATH PYTHONUNBUFFERED=1

@@ -48,3 +48,10 @@ settings. `api.level` of a single broker is 0.8.2 by default."""
 
 LEVELS: Final = tuple(str(level) for level in Level)
 """The numbers of all levels, ascending."""
+
+
+def level_fault(level: str, kept: str) -> str | None:
+    """Why brokers of this level must not start on data of that one; None if they may."""
+    if LEVELS.index(level) >= LEVELS.index(kept):
+        return None
+    return f"{level}, but the brokers have data of level {kept}, which an earlier one cannot read"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -25,7 +26,7 @@ from kafka08.cli.options import (
 from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
 from kafka08.cli.times import moment
-from kafka08.levels import Level
+from kafka08.levels import LEVELS, Level
 from kafka08.listing import some_of
 from kafka08.structs import NOT_REGISTERED, host_port
 
@@ -52,11 +53,21 @@ def broker() -> None:
     metavar="KEY=VALUE",
     help="Set one configuration key (repeat for more); overrides the file.",
 )
-@level_option(Level.V0_8_2)
+@level_option(Level.V0_8_2, envvar="KAFKA08_LEVEL")
+@click.option(
+    "--level-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file that all brokers of the cluster share, which keeps its level. The first one to "
+    "start writes it; a higher --level raises it, a lower one is refused.",
+)
 @profile_option
 @handles_stop_signals
 def start_broker(
-    config: str, overrides: tuple[str, ...], level: str | None, profile: str | None
+    config: str,
+    overrides: tuple[str, ...],
+    level: str | None,
+    level_file: Path | None,
+    profile: str | None,
 ) -> None:
     """Run a broker in the foreground; CONFIG is a server.properties of Kafka 0.8.
 
@@ -66,7 +77,21 @@ def start_broker(
 
     log_level = click.get_current_context().meta.get(LEVEL, "info")
     properties = read_config(config, overrides, options=broker_keys(level, profile))
+    if level_file is not None:
+        share_level(level_file, properties)
     sys.exit(run(properties, log_level))
+
+
+def share_level(file: Path, properties: dict[str, str]) -> None:
+    """Give the broker the level of its cluster, and say why. ConfigError."""
+    from kafka08.cli.cluster_level import settle_level
+
+    asked = properties.get("api.level")
+    if asked is None or asked in LEVELS:  # the broker refuses any other
+        names = properties.get("log.dirs", properties.get("log.dir", ""))
+        directories = [Path(name.strip()) for name in names.split(",") if name.strip()]
+        properties["api.level"], why = settle_level(file, asked, directories)
+        say(why)
 
 
 @broker.command(epilog=example("kafka08 broker ping localhost:9092,localhost:9093"))

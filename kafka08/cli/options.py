@@ -350,11 +350,13 @@ def interval_option(default: float, *, at_least: float) -> Callable[[Function], 
     )
 
 
-def level_option(default: Level) -> Callable[[Function], Function]:
+def level_option(default: Level, *, envvar: str | None = None) -> Callable[[Function], Function]:
     """The option --level, for `broker_keys`. `default`: the level without it."""
     return click.option(
         "--level",
         type=click.Choice(LEVELS),
+        envvar=envvar,
+        show_envvar=envvar is not None,
         help=f"The Kafka release whose protocol brokers speak. Default: {default}.",
     )
 

@@ -32,7 +32,7 @@ from kafka08.cli.signals import StopRequest, handles_stop_signals, interrupt_on_
 from kafka08.cli.table import show_json
 from kafka08.config import PORT_MAX, parse_overrides
 from kafka08.errors import KafkaError
-from kafka08.levels import LEVELS, NEWEST
+from kafka08.levels import LEVELS, NEWEST, level_fault
 
 if TYPE_CHECKING:
     from kafka08.embedded import EmbeddedCluster
@@ -333,7 +333,7 @@ def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
 def check_level(directory: ClusterDirectory, config: dict[str, str]) -> None:
     """Say that the data has another level than a new cluster would have. BadParameter for a level
     below that of the data, which such brokers could not read."""
-    from kafka08.embedded.cluster_config import kept_level, level_fault
+    from kafka08.embedded.cluster_config import kept_level
 
     kept, asked = kept_level(directory.path), config.get("api.level")
     if kept is not None and asked in LEVELS and (fault := level_fault(asked, kept)):

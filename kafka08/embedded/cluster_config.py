@@ -9,7 +9,7 @@ from typing import Any
 from kafka08.config import load_properties
 from kafka08.embedded.broker import LISTENER_KEYS, PROPERTIES
 from kafka08.errors import ConfigError
-from kafka08.levels import LEVELS, NEWEST, Level
+from kafka08.levels import LEVELS, NEWEST, Level, level_fault
 
 DEFAULTS: dict[str, str] = {
     # On a slow machine a broker may be up long before ZooKeeper is.
@@ -66,13 +66,6 @@ def kept_level(data_dir: Path) -> str | None:
             f"data_dir: {properties} cannot be read: permission denied. Use a directory of your own"
         ) from error
     return level if level in LEVELS else None
-
-
-def level_fault(level: str, kept: str) -> str | None:
-    """Why brokers of this level must not start on data of that one; None if they may."""
-    if LEVELS.index(level) >= LEVELS.index(kept):
-        return None
-    return f"{level}, but the brokers have data of level {kept}, which an earlier one cannot read"
 
 
 def _since_0_11(brokers: int) -> dict[str, str]:
