@@ -45,6 +45,11 @@ class ProtocolVersion(enum.IntEnum):
         return _TEXTS[self]
 
     @property
+    def release(self) -> str:
+        """The first three numbers, such as 0.10.2, which as a value are the newest such version."""
+        return ".".join(str(self).partition("-")[0].split(".")[:3])
+
+    @property
     def magic(self) -> int:
         """The newest message format that brokers of this version understand."""
         return int(self >= ProtocolVersion.V0_10_0_IV0) + int(self >= ProtocolVersion.V0_11_0_IV0)

@@ -175,6 +175,7 @@ TIERS: Final = (
             "tests/interop/test_group_members_on_jvm.py",
             "tests/interop/test_group_tools.py",
             "tests/interop/test_kafka_consumer_on_jvm.py",
+            "tests/interop/test_later_protocol.py",
             "tests/interop/test_layouts_on_jvm.py",
             "tests/interop/test_leader_again_on_jvm.py",
             "tests/interop/test_levels_on_jvm.py",

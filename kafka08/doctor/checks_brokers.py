@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import partial
@@ -180,15 +181,28 @@ def _mixed_versions(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _ahead(snapshot: Snapshot) -> Iterator[Found]:
-    """A broker of 0.10 that has pinned the protocol of its peers registers as an earlier one."""
-    old = [broker.broker_id for broker, at in snapshot.registered() if at.level < Level.V0_9_0]
+    """A broker of 0.10 that has pinned the protocol of its peers registers as an earlier one. Those
+    from 0.10 on register alike, but from 0.11 on they describe their protocol."""
+    of_0_8 = [broker.broker_id for broker, at in snapshot.registered() if at.level < Level.V0_9_0]
+    of_0_10 = [broker.broker_id for broker, _ in snapshot.registered() if broker.protocol == ""]
     for broker, registration in snapshot.registered():
-        if old and registration.level > Level.V0_9_0:
-            yield Found(
-                name_of(broker),
-                f"speaks the protocol of 0.10 or later to broker {', '.join(map(str, old))} of "
-                "0.8, which cannot read it",
-            )
+        if of_0_8 and registration.level > Level.V0_9_0:
+            yield _unread(broker, "0.10 or later", of_0_8, "0.8")
+        if of_0_10 and _is_after_0_10(broker.protocol):
+            yield _unread(broker, f"0.11 or later ({broker.protocol})", of_0_10, "0.10")
+
+
+def _unread(broker: BrokerFacts, spoken: str, readers: list[int], release: str) -> Found:
+    names = ", ".join(map(str, readers))
+    return Found(
+        name_of(broker),
+        f"speaks the protocol of {spoken} to broker {names} of {release}, which cannot read it",
+    )
+
+
+def _is_after_0_10(protocol: str | None) -> bool:
+    numbers = re.match(r"(\d+)\.(\d+)", protocol or "")
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) > (0, 10)
 
 
 def _no_controller(snapshot: Snapshot) -> Iterator[Found]:
@@ -268,8 +282,9 @@ CHECKS: Final = (
     note("broker-versions-mixed", "the cluster is being upgraded: an upgrade that stops half way "
          "keeps the old protocol", f"kafka08 broker list {Z}", _mixed_versions),
     problem("broker-protocol-ahead", "they fetch from it in vain: their replicas never get in sync",
-            "set inter.broker.protocol.version=0.8.2 and log.message.format.version=0.8.2 in its "
-            "server.properties, or a higher api.level in that of the broker of 0.8, and restart it",
+            "set inter.broker.protocol.version and log.message.format.version in its "
+            "server.properties to the release of those that cannot read it (0.8.2, 0.10.2), or a "
+            "higher api.level in theirs, and restart it, or them",
             _ahead),
     problem("controller-none", "no leader is elected when a broker fails, no topic is created",
             "restart one broker, if it stays so for longer than a minute", _no_controller),

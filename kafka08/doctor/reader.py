@@ -16,7 +16,7 @@ from kafka08.client.topic_overrides import overrides_of
 from kafka08.doctor.files import read_file, read_log_directory
 from kafka08.doctor.snapshot import BrokerFacts, Snapshot, TopicFacts, group_findings_of
 from kafka08.doctor.znodes import Znodes
-from kafka08.errors import KafkaError
+from kafka08.errors import KafkaError, UnsupportedVersion
 from kafka08.groups import Finding
 from kafka08.lifecycle import Closeable
 from kafka08.network.connection import Connection
@@ -32,7 +32,10 @@ from kafka08.observe.place import ClusterPlace
 from kafka08.observe.reader import ClusterReader
 from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER, ClusterView
 from kafka08.observe.transactions import WaitingPartition, waiting_partitions
+from kafka08.protocol.api_versions import ApiVersionsRequest
+from kafka08.protocol.describe_configs import BROKER, DescribeConfigsRequest, DescribedResource
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TRANSACTIONS_TOPIC, TopicPartition
@@ -43,6 +46,9 @@ from kafka08.zk.chroots import clusters_beside
 BROKER_TIMEOUT_MS: Final = 2000
 GROUPS_MAX: Final = 200
 """Limit of examined groups of each kind: facts are made of each with all its partitions."""
+REGISTRATION_OF_0_9: Final = 2
+"""The version of a registration of 0.9, whose brokers do not respond to ApiVersions."""
+PROTOCOL: Final = "inter.broker.protocol.version"
 SECOND_LOOK_S: Final = 1.5
 """Pause before a group is read again: during a rebalance problems last only a moment."""
 
@@ -261,9 +267,12 @@ class SnapshotReader(Closeable):
             try:
                 with giving_up_at(began + BROKER_TIMEOUT_MS / 1000):
                     response = connection.send(MetadataRequest([]))
+                    seconds = self._runtime.monotonic() - began
+                    protocol = None
+                    if registration.version > REGISTRATION_OF_0_9:
+                        protocol = protocol_of(connection, broker.broker_id)
             finally:
                 connection.close()
-            seconds = self._runtime.monotonic() - began
         except (KafkaError, OSError) as error:
             return replace(broker, unreachable=str(error))
         assert isinstance(response, MetadataResponse)
@@ -278,7 +287,24 @@ class SnapshotReader(Closeable):
                 for p in topic.partitions
                 if not topic.error_code and not p.error_code
             },
+            protocol=protocol,
         )
+
+
+def protocol_of(connection: Connection, broker_id: int) -> str | None:
+    """`BrokerFacts.protocol` of a broker of 0.10 or later. Switches."""
+    try:
+        served: Any = connection.send(ApiVersionsRequest())
+        try:
+            version = VersionRanges(served.apis).highest(DescribeConfigsRequest, 0, 1)
+        except UnsupportedVersion:
+            return ""
+        resource = DescribedResource(BROKER, str(broker_id), [PROTOCOL])
+        described: Any = connection.send(DescribeConfigsRequest([resource], version=version))
+    except KafkaError:
+        return None
+    found = [config.value for one in described.resources for config in one.configs]
+    return found[0] if found else None
 
 
 def of_coordinators(view: ClusterView, names: Iterable[str]) -> dict[str, CoordinatedFacts]:

@@ -33,6 +33,8 @@ class BrokerFacts:
     seconds        how long it took to respond
     known_brokers  broker ids in its Metadata response
     leaders        partition → leader in its Metadata response
+    protocol       its inter.broker.protocol.version, as brokers from 0.11 on describe it; "": of
+                   0.10; None: unknown
     """
 
     broker_id: int
@@ -43,6 +45,7 @@ class BrokerFacts:
     seconds: float = 0.0
     known_brokers: frozenset[int] = frozenset()
     leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+    protocol: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,11 @@ class VersionRanges:
         if self._level is None:
             self.highest(type(request), request.version, request.version)
 
+    def serves(self, request: type[Request], version: int) -> bool:
+        """Whether the broker serves this version."""
+        first, last = self._range(DECLARED[request])
+        return first <= version <= last
+
     def serves_beyond(self, request: type[Request], version: int) -> bool:
         """Whether the broker serves a later version."""
         return self._range(DECLARED[request])[1] > version

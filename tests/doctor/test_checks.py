@@ -496,6 +496,25 @@ def test_an_expiring_offset_has_all_known_facts() -> None:
     } == {f.where: f.what for f in findings_of(cluster(commits=commits))}
 
 
+@pytest.mark.parametrize(
+    ("protocol", "is_found"),
+    [("0.11.0-IV2", True), ("3.9-IV0", True), ("0.10.2", False), ("", False), (None, False)],
+)
+def test_a_protocol_that_a_peer_of_0_10_cannot_read_is_found(
+    protocol: str | None, is_found: bool
+) -> None:
+    """Both register alike. One with the pins of an upgrade is no fault, nor is a protocol that is
+    not known."""
+    registration = at("kafka1", version=4)
+    brokers = {
+        n: broker(n, registration=registration, protocol=said)
+        for n, said in ((1, protocol), (2, ""), (3, None))
+    }
+    found = [one.what for one in findings_of(cluster(brokers=brokers)) if "ahead" in one.check]
+    says = f"speaks the protocol of 0.11 or later ({protocol}) to broker 2 of 0.10, which cannot"
+    assert found == ([f"{says} read it"] if is_found else [])
+
+
 def test_the_logs_of_a_topic_that_cannot_be_read_are_not_left_behind() -> None:
     """Its replicas are unknown, and who deletes the logs loses its messages."""
     found = findings_of(with_topic("t", TopicFacts({}, fault="no JSON")))

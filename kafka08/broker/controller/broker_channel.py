@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kafka08.broker.cluster.peer_protocols import UnreadRequests
 from kafka08.broker.controller.request_batch import BrokerRequest
 from kafka08.errors import ClientError, ProtocolError
 from kafka08.network.connection import Connection
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.types import Response
+from kafka08.protocol_version import ProtocolVersion
 from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import Broker
@@ -50,6 +52,7 @@ class BrokerChannel:
         controller_id: int,
         broker: Broker,
         timeout_ms: int,
+        protocol: ProtocolVersion,
         on_response: Callable[[BrokerRequest, Any], object],
     ) -> None:
         self.broker = broker
@@ -65,6 +68,7 @@ class BrokerChannel:
             max_response_bytes=MAX_RESPONSE_BYTES,
             runtime=runtime,
         )
+        self._unread = UnreadRequests(runtime, broker, protocol)
         self._task = runtime.spawn(
             self._run, name=f"Controller-{controller_id}-to-broker-{broker.id}-send-thread"
         )
@@ -118,6 +122,9 @@ class BrokerChannel:
                     error,
                     exc_info=None if expected else error,
                 )
+                request = outgoing.request.request
+                if why := self._unread.explain(error, {type(request): request.version}):
+                    logger.warning("%s %s", self._prefix, why)
                 # A connection that worked before may have been idle for too long.
                 if not reused:
                     self._stopped.wait(BACKOFF_S)
@@ -131,13 +138,16 @@ class BrokerChannel:
         self._connection.write_frame(
             outgoing.frame, outgoing.correlation_id, type(request), version=request.version
         )
-        return self._connection.read_response()
+        response = self._connection.read_response()
+        self._unread.losses = 0
+        return response
 
 
 class ChannelManager:
     """The channels of an active controller, by broker id.
 
     client_id   the controller's client id: `id_<id>-host_<host.name>-port_<port>`
+    protocol    the version of its requests
     on_response   called with every response, in its channel's greenlet: it may only post events
     """
 
@@ -148,19 +158,26 @@ class ChannelManager:
         controller_id: int,
         client_id: str,
         timeout_ms: int,
+        protocol: ProtocolVersion,
         on_response: Callable[[BrokerRequest, Any], object],
     ) -> None:
         self._runtime = runtime
         self._controller_id = controller_id
         self._client_id = client_id
         self._timeout_ms = timeout_ms
+        self._protocol = protocol
         self._on_response = on_response
         self._channels: dict[int, BrokerChannel] = {}
 
     def add(self, broker: Broker) -> None:
         if broker.id not in self._channels:
             self._channels[broker.id] = BrokerChannel(
-                self._runtime, self._controller_id, broker, self._timeout_ms, self._on_response
+                self._runtime,
+                self._controller_id,
+                broker,
+                self._timeout_ms,
+                self._protocol,
+                self._on_response,
             )
 
     def remove(self, broker_id: int) -> None:

@@ -99,6 +99,7 @@ class Term:
             controller_id=config.broker_id,
             client_id=client_id(config),
             timeout_ms=config.controller_socket_timeout_ms,
+            protocol=config.protocol_version,
             on_response=self._on_response,
         )
         self._in_turns = partial(yielding, runtime=runtime)

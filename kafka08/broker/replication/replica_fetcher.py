@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.cluster.inter_broker import inter_broker
+from kafka08.broker.cluster.peer_protocols import UnreadRequests
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replica.replica_state import append_fetched
 from kafka08.broker.replication.follower_truncation import FollowerTruncation
@@ -172,6 +173,7 @@ class ReplicaFetcher:
             runtime=runtime,
         )
         self._queries = LeaderQueries(self._connection, leader, config.broker_id, self._versions)
+        self._unread = UnreadRequests(runtime, leader, config.protocol_version)
 
     def lags(self) -> dict[TopicPartition, int]:
         """partition → messages below the leader's HW that were still missing after its last
@@ -353,6 +355,7 @@ class ReplicaFetcher:
         self._lacks_some, self._sent_at = False, self._runtime.monotonic()
         connection.write_frame(data, correlation_id, FetchRequest, version=version)
         payload = connection.read_payload(room=self._room)
+        self._unread.losses = 0
         max_bytes, now_ms = self._config.replica_fetch_max_bytes, self._runtime.time_ms()
         taken = append_fetched(payload, version, frame.by_name, max_bytes, now_ms, data)
         if taken is None:
@@ -466,6 +469,8 @@ class ReplicaFetcher:
         """Wait after a failure of the connection, unless `add` or `stop` aborted it."""
         if not self._changed.is_set():
             logger.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
+            if why := self._unread.explain(error, self._versions.of_follower):
+                logger.warning("[%s], %s", self.name, why)
             self._changed.wait(CONNECTION_BACKOFF_S)
 
     def _in_turn(

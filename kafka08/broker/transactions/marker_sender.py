@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08.broker.cluster.metadata_cache import MetadataCache
+from kafka08.broker.cluster.peer_protocols import UnreadRequests
 from kafka08.broker.transactions.transactional_ids import SendMarkers
 from kafka08.errors import (
     NO_ERROR,
@@ -31,6 +32,7 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
     ZooKeeperError,
 )
+from kafka08.levels import Level
 from kafka08.log.producers import TransactionEnd
 from kafka08.network.connection import Connection
 from kafka08.protocol.add_partitions_to_txn import partitions_of
@@ -41,6 +43,7 @@ from kafka08.protocol.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kafka08.protocol_version import LATEST
 from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.uncaught import uncaught
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding_batches
@@ -199,6 +202,7 @@ class _Channel:
             max_response_bytes=MAX_RESPONSE_BYTES,
             runtime=runtime,
         )
+        self._unread = UnreadRequests(runtime, broker, LATEST[Level.V0_11_0])
 
     def send(self, waiting: Waiting) -> None:
         """Queue a marker. Each partition of an open transaction is in the queue once."""
@@ -241,9 +245,12 @@ class _Channel:
                 raise Closed("the connection is no longer used")
             request = WriteTxnMarkersRequest([one.marker for one in batch])
             codes = codes_of(self._connection.send(request))
+            self._unread.losses = 0
         except (ClientError, ProtocolError) as error:
             self._connection.close()
             logger.warning("%s: %s. They are sent again", self._name, error)
+            if why := self._unread.explain(error, {WriteTxnMarkersRequest: 0}):
+                logger.warning("%s: %s", self._name, why)
             missing = RequestTimedOut.code
         for marker, done in batch:
             for tp in partitions_of(marker.topics):

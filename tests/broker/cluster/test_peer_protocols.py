@@ -8,12 +8,26 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.cluster.peer_protocols import log_misfits, misfits
-from kafka08.errors import SessionLost
+from kafka08.broker.cluster.inter_broker import inter_broker, readable_by
+from kafka08.broker.cluster.peer_protocols import (
+    LOSSES,
+    SILENCE_S,
+    UnreadRequests,
+    log_misfits,
+    misfits,
+    unread,
+)
+from kafka08.errors import ConnectionFailed, RequestTimeout, SessionLost
 from kafka08.levels import LEVELS, Level
-from kafka08.protocol_version import parse_protocol_version
+from kafka08.network.connection import Connection
+from kafka08.protocol.types import Request
+from kafka08.protocol.version_ranges import VersionRanges
+from kafka08.protocol.write_txn_markers import WriteTxnMarkersRequest
+from kafka08.protocol_version import LATEST, ProtocolVersion, parse_protocol_version
+from kafka08.structs import Broker
 from kafka08.zk.nodes import BrokerRegistration
 from tests.in_turn import in_turn
+from tests.mock_clock import MockClock
 
 
 def registered(**versions: int) -> Mapping[int, BrokerRegistration]:
@@ -72,3 +86,92 @@ def test_it_is_a_warning_of_the_start(caplog: pytest.LogCaptureFixture) -> None:
     [record] = caplog.records
     assert record.levelno == logging.WARNING
     assert "[Kafka Server 5], broker 1 is of 0.8 and cannot read" in record.getMessage()
+
+
+PEER = Broker(7, "h", 9092)
+
+
+def sent_by(level: Level) -> Mapping[type[Request], int]:
+    """What a follower of that level sends."""
+    return inter_broker(LATEST[level]).of_follower
+
+
+def unread_by(peer: Level, level: Level) -> str | None:
+    return unread(PEER, VersionRanges(level=peer), sent_by(level), LATEST[level])
+
+
+def test_a_peer_of_an_earlier_level_is_named_with_the_cure() -> None:
+    """The requests that it does not serve, and the keys with which it can read this broker."""
+    assert unread_by(Level.V0_10_2, Level.V0_11_0) == (
+        "broker 7 at h:9092 closes connections on Fetch 5 and OffsetForLeaderEpoch 0, which it "
+        "does not serve: it is of an earlier release. To cure it, set "
+        "inter.broker.protocol.version=0.10.2 and log.message.format.version=0.10.2 in this "
+        "broker's server.properties, and restart it; or raise the level of broker 7"
+    )
+    found = unread_by(Level.V0_8_2, Level.V0_9_0)
+    assert found is not None
+    assert "set inter.broker.protocol.version=0.8.2 in this" in found
+
+
+def test_markers_have_no_earlier_version() -> None:
+    """No key of this broker makes a peer of 0.10 read them."""
+    sent: Mapping[type[Request], int] = {WriteTxnMarkersRequest: 0}
+    served = VersionRanges(level=Level.V0_10_2)
+    found = unread(PEER, served, sent, ProtocolVersion.V0_11_0_IV2)
+    assert found is not None
+    assert found.endswith("of an earlier release. To cure it, raise the level of broker 7")
+
+
+@in_turn(("level", "peer"), [(level, peer) for level in Level for peer in Level if level <= peer])
+def test_a_peer_of_the_same_level_or_a_later_one_reads_all(level: Level, peer: Level) -> None:
+    """It is not named, and its level is the newest that it reads."""
+    assert unread_by(peer, level) is None
+    assert readable_by(VersionRanges(level=level)) == LATEST[level]
+
+
+class Peer:
+    """A runtime with a mock clock, and how often a peer was asked what it serves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, level: Level) -> None:
+        self.clock = MockClock()
+        self.asked = 0
+        monkeypatch.setattr(Connection, "open", self._count)
+        monkeypatch.setattr(Connection, "versions", VersionRanges(level=level))
+        runtime: Any = self.clock
+        self._unread = UnreadRequests(runtime, PEER, ProtocolVersion.V0_11_0_IV2)
+
+    def _count(self) -> None:
+        self.asked += 1
+
+    def answer(self) -> None:
+        self._unread.losses = 0
+
+    def lose(self, error: Exception | None = None) -> str | None:
+        error = error or ConnectionFailed("lost the connection to h:9092")
+        return self._unread.explain(error, sent_by(Level.V0_11_0))
+
+
+def test_a_peer_is_asked_after_some_losses_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that restarts loses a connection or two, or is late: that says nothing of its level."""
+    peer = Peer(monkeypatch, Level.V0_10_2)
+    for _ in range(3):
+        assert [None] * (LOSSES - 1) == [peer.lose() for _ in range(LOSSES - 1)]
+        peer.answer()
+    assert [None] * LOSSES == [peer.lose(RequestTimeout("late")) for _ in range(LOSSES)]
+    assert peer.asked == 0
+
+
+def test_a_peer_is_named_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four losses a second would fill a log, and each question is a connection."""
+    peer = Peer(monkeypatch, Level.V0_10_2)
+    for count in (1, 2):
+        said = [peer.lose() for _ in range(LOSSES + 20)]
+        assert (count, 1) == (peer.asked, len([text for text in said if text]))
+        peer.clock.advance(SILENCE_S)
+
+
+def test_a_peer_that_serves_all_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes connections for another reason; it is asked again later all the same."""
+    peer = Peer(monkeypatch, Level.V0_11_0)
+    assert [None] * 20 == [peer.lose() for _ in range(20)]
+    assert peer.asked == 1

@@ -16,6 +16,7 @@ from kafka08.broker.controller.request_batch import BrokerRequest
 from kafka08.protocol.codec import encode_request, encode_response
 from kafka08.protocol.types import Request, Response
 from kafka08.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kafka08.protocol_version import ProtocolVersion
 from kafka08.structs import Broker
 from tests.broker.thread_broker import ThreadBroker
 from tests.network.scripted import Hangup, ScriptedNetwork
@@ -42,6 +43,7 @@ class Channels:
             controller_id=9,
             client_id="me",
             timeout_ms=timeout_ms,
+            protocol=ProtocolVersion.V0_10_2_IV0,
             on_response=lambda asked, response: self._responses.put((asked.request, response)),
         )
         self.manager.add(Broker(1, "127.0.0.1", port))
