@@ -398,8 +398,8 @@ def record_fetches(
     outside: list[L] = []
     for number, partition in enumerate(partitions):
         follower = partition.followers[broker_id]
-        if log_starts is not None:
-            follower.log_start_offset = log_starts[number]
+        start = NO_LOG_START_OFFSET if log_starts is None else log_starts[number]
+        follower.log_start_offset = start
         if follower.log_end_offset != offsets[number]:
             moved.append(partition.topic_partition)
         if partition.record_follower_fetch(broker_id, offsets[number], now):

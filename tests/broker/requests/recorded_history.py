@@ -2,14 +2,16 @@
 
 Clients and followers send the drawn requests to broker 1. Broker 2 copies the topic "copied" from
 it, or leads that instead. In between the clock moves, leaders and ISRs change, segments are rolled
-and deleted, native jobs run, and connections close. Each step is a line:
+and deleted, native jobs run, and connections close; from 0.11 on transactions end and records are
+deleted. Each step is a line:
 
     produce2 acks -1 t/0,t/3 d9b5a70e | 0 5cd1e62f | 1:t/0 hw 4 leo 6 in 12/1830 | files 08a7d35c
 
 that is the step, with a digest of its request; the connections that got responses, with a digest of
 their frames, `end` where one was closed; the fields of both brokers' partitions that changed (as
-Partition and FollowerReplica have them); and a digest of the segments and indexes of the partitions
-whose logs changed. The last line is of all segments and indexes after both brokers stopped.
+Partition and FollowerReplica have them); and a digest of the segments, indexes, producer snapshots
+and leader epochs of the partitions whose logs changed. The last line is of all of these files after
+both brokers stopped.
 
 `scripts/record-requests` writes the files tests/data/requests-LEVEL.txt, which
 test_recorded_requests replays: with the fast ways and without, on both kernels. They change only if
@@ -34,8 +36,15 @@ from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
 from kafka08.config import LONG_MAX
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
+from kafka08.log.names import LEADER_EPOCH_CHECKPOINT
+from kafka08.log.producers import TransactionEnd
 from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol.codec import encode_request
+from kafka08.protocol.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kafka08.protocol.fetch import MAGIC_1_VERSION
 from kafka08.protocol.offset_records import OffsetKey, encode_key, encode_value
 from kafka08.protocol.produce import ProduceRequest
@@ -44,21 +53,27 @@ from kafka08.structs import OFFSETS_TOPIC, Broker, LeaderAndIsr, OffsetAndMetada
 from kafka08.zk.store import ClusterStore
 from tests.broker.fetching_pair import Wire
 from tests.broker.requests.drawn_requests import (
+    FETCH_ISOLATION,
     MESSAGE_BYTES_MAX,
     PARTITIONS,
+    PRODUCE_MAGIC_2,
     SEGMENT_BYTES,
     SNAPPY,
+    TRANSACTIONAL,
+    Sequences,
+    draw_batches,
     draw_fetch,
     draw_produce,
 )
 from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
 DATA: Final = Path(__file__).parents[2] / "data"
-LEVELS: Final = (Level.V0_8_2, Level.V0_9_0, Level.V0_10_2)
+LEVELS: Final = tuple(Level)
 HISTORIES: Final = 10
 REQUESTS: Final = 200
 """In each history."""
 HEADING: Final = "history "
+SUFFIXES: Final = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 OFFSETS: Final = TopicPartition(OFFSETS_TOPIC, 0)
 ADMIN_CLIENT: Final = "__admin_client"
 CONFIGS: Final = {
@@ -152,10 +167,13 @@ class History:
                 message_max_bytes=MESSAGE_BYTES_MAX,
                 replica_lag_time_max_ms=3000,
                 replica_fetch_max_bytes=MESSAGE_BYTES_MAX,
+                unclean_leader_election_enable=True,  # a leader may be drawn from any replica
             )
             for broker_id in (1, 2)
         ]
         self._has_magic_1 = level >= Level.V0_10_2
+        self._has_records = level >= Level.V0_11_0
+        self._sequences = Sequences()
         self._directory = directory
         self._world = self._worlds[0]
         self._copying = [Copying(*self._worlds), Copying(*reversed(self._worlds))]
@@ -190,11 +208,13 @@ class History:
         yield self._line("start")
         sent = 0
         while sent < REQUESTS:
-            step = self._draw.choices(
-                (self._request, self._commit, self._copy, self._wait, self._change_leader,
-                 self._shrink, self._close, self._run_jobs),
-                (100, 3, 15, 12, 4, 4, 1, 10),
-            )[0]  # fmt: skip
+            steps = {
+                self._request: 100, self._commit: 3, self._copy: 15, self._wait: 12,
+                self._change_leader: 4, self._shrink: 4, self._close: 1, self._run_jobs: 10,
+            }  # fmt: skip
+            if self._has_records:
+                steps |= {self._end: 6, self._delete: 2}
+            step = self._draw.choices([*steps], [*steps.values()])[0]
             sent += step == self._request
             text = step()
             for world in self._worlds:
@@ -210,14 +230,17 @@ class History:
 
     def _request(self) -> str:
         kind = self._draw.choice((0, 0, 1, 1))
-        versions = [v for v in range(4) if (kind, v) in SERVED[self._level].rows]
+        versions = [v for v in range(6) if (kind, v) in SERVED[self._level].rows]
         if kind and self._has_magic_1 and not self._world.runtime.native_inline:
-            versions = versions[MAGIC_1_VERSION:]  # A client cannot wait for a conversion here.
+            # A client cannot wait for a conversion here.
+            versions = versions[FETCH_ISOLATION if self._has_records else MAGIC_1_VERSION :]
         version, now_ms = self._draw.choice(versions), self._world.runtime.time_ms()
         follower = bool(kind) and self._draw.random() < 0.6
         request: Any
         if kind:
             request = draw_fetch(self._draw, self._world, version, from_follower=follower)
+        elif version >= PRODUCE_MAGIC_2:
+            request = draw_batches(self._draw, now_ms, self._sequences)
         else:
             request = draw_produce(self._draw, version, now_ms)
         client_id = self._draw.choice(("c", "c", "c", None, ADMIN_CLIENT))
@@ -252,6 +275,30 @@ class History:
         )  # fmt: skip
         found = [(one.base_offset, one.error_code) for one in results]
         return f"commit{count} acks {acks} codec {codec}: {found}"
+
+    def _end(self) -> str:
+        """Write markers that end a transaction in some partitions."""
+        topics = self._draw.sample(["t", "copied", "safe"], self._draw.randint(1, 3))
+        commits, age = self._draw.random() < 0.5, self._draw.choice((0, 0, 0, 1))
+        epoch = max(0, self._sequences.epochs[TRANSACTIONAL] - age)
+        codes: list[int] = []
+        self._world.context.marker_writer.write(
+            TransactionEnd(TRANSACTIONAL, epoch, commits, coordinator_epoch=3),
+            [TopicPartition(topic, n) for topic in topics for n in range(PARTITIONS[topic])],
+            lambda _, code: codes.append(code),
+        )
+        return f"end {epoch} {'commit' if commits else 'abort'} {','.join(topics)}: {codes}"
+
+    def _delete(self) -> str:
+        """A client deletes the first records of a log."""
+        topic = self._draw.choice(("t", "u", "copied"))
+        log = self._world.partition(topic).log
+        offset = self._draw.randint(log.log_start_offset, log.log_end_offset)
+        asked = DeleteRecordsTopic(topic, [DeleteRecordsPartition(0, offset)])
+        client = Client(self._world, number=next(NUMBERS))
+        self._clients.append(client)
+        client.send(encode_request(DeleteRecordsRequest([asked], 100), 1, "c"))
+        return f"delete {topic} before {offset}"
 
     def _copy(self) -> str:
         for copying in self._copying:
@@ -363,9 +410,15 @@ class History:
             "maximal": ".".join(map(str, partition.maximal_isr)),
             "enough": str(partition.reached_in_sync),
             "queued": str(int(partition.is_queued)),
+            **self._stable(partition),
             "counts": "/".join(map(str, counts)),
             **{f"of{one.broker_id}": self._follower(one) for one in partition.followers.values()},
         }
+
+    def _stable(self, partition: Any) -> Fields:
+        if not self._has_records or partition.log is None:
+            return {}
+        return {"lso": str(partition.last_stable_offset)}
 
     def _follower(self, one: Any) -> str:
         fetched_at, up_at = one.last_fetch - self._start, one.last_caught_up - self._start
@@ -373,7 +426,7 @@ class History:
 
     def _files(self, directory: Path) -> Iterator[bytes]:
         for path in sorted(directory.rglob("*")):
-            if path.suffix in {".log", ".index", ".timeindex"}:
+            if path.suffix in SUFFIXES or path.name == LEADER_EPOCH_CHECKPOINT:
                 yield path.name.encode() + path.read_bytes()
 
 
