@@ -35,9 +35,10 @@ from kafka08.protocol.offset_for_leader_epoch import (
 )
 from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
-from tests.broker.world import World
+from tests.broker.world import CONTROLLER_EPOCH, World
 
 CAPTURED: dict[str, dict[str, Any]] = {
     entry["name"]: entry
@@ -99,6 +100,18 @@ class TestMetadata:
         (topic,) = world.client.call(request).topics
         assert (5, True) == (topic.error_code, topic.is_internal)
         assert OFFSETS_TOPIC in world.store.topics()
+
+    @pytest.mark.parametrize(("level", "controller"), [("0.10.2", 9), ("0.11.0", -1)])
+    def test_a_controller_that_is_not_alive_is_none(
+        self, tmp_path: Path, level: str, controller: int
+    ) -> None:
+        """0.11.0.3 looks it up among the brokers of the response; its id alone is no address."""
+        world = World(tmp_path, api_level=level)
+        world.lead("t")
+        assert controller == world.client.call(MetadataRequest(["t"], version=1)).controller_id
+        live = [LiveBroker.plaintext(9, "127.0.0.1", 19099)]
+        world.cache.update(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live))
+        assert 9 == world.client.call(MetadataRequest(["t"], version=1)).controller_id
 
 
 class TestCreateTopics:

@@ -22,7 +22,13 @@ from kafka08.structs import NO_LEADER
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.interop.differences.frames import commit, committed, coordinator
-from tests.interop.differences.pair import KEYS, KEYS_OF_GROUPS, POMS, Transcripts
+from tests.interop.differences.pair import (
+    KEYS,
+    KEYS_OF_GROUPS,
+    KEYS_SINCE_0_11,
+    POMS,
+    Transcripts,
+)
 from tests.interop.differences.sequence import Sequence, Stage
 from tests.interop.differences.talk import Talk, Talks
 from tests.interop.jvm import JvmBroker, guard, new_zookeeper
@@ -134,6 +140,8 @@ class ClusterPair:
 
     def __init__(self, directory: Path, level: Level, connect: str) -> None:
         keys = CLUSTER_KEYS | (KEYS_OF_GROUPS if level >= Level.V0_9_0 else {})
+        if level >= Level.V0_11_0:
+            keys = keys | KEYS_SINCE_0_11
         self.level = level
         self._stage = Stage.BOTH_LEAD
         jvm, ours = f"{connect}/jvm", f"{connect}/ours"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import pack
+from typing import Any
 
+from kafka08.errors import NO_ERROR
 from kafka08.levels import Level
+from kafka08.protocol.codec import decode_response
+from kafka08.protocol.metadata import MetadataRequest
 from tests.interop.differences.frames import (
     NULL_ARRAY,
     array,
@@ -17,6 +21,7 @@ from tests.interop.differences.frames import (
 )
 from tests.interop.differences.sequence import sequence
 from tests.interop.differences.talk import Talk
+from tests.waiting import until
 
 METADATA_SINCE = (Level.V0_8_2, Level.V0_10_2, Level.V0_10_2)
 NEW = "new"
@@ -49,6 +54,16 @@ for version, since in enumerate(METADATA_SINCE):
     def _(talk: Talk, version: int = version) -> None:
         talk.ask(metadata(version, None), "alone")
         talk.ask(metadata(version, "t", None), "behind another")
+
+
+def make(talk: Talk, name: str) -> None:
+    """Create a topic by asking for it, and wait for its leader; the transcript has neither."""
+
+    def has_leader() -> bool:
+        found: Any = decode_response(MetadataRequest, talk.probe(metadata(1, name)), 1)[1]
+        return all(topic.error_code == NO_ERROR for topic in found.topics)
+
+    until(has_leader, f"a leader of {name}")
 
 
 ODD_TOPICS = {
@@ -154,7 +169,7 @@ ODD_TOPICS = {
 
 @sequence("CreateTopics 1, one topic, validated only", since=Level.V0_10_2)
 def _(talk: Talk) -> None:
-    talk.ask(metadata(1, "to_collide"), "made")
+    make(talk, "to_collide")
     for label, one in ODD_TOPICS.items():
         talk.ask(create_topics(1, one, validate_only=1), label)
 
@@ -172,7 +187,7 @@ for label, unreadable in {
 
 @sequence("CreateTopics 0, one topic that cannot be made", since=Level.V0_10_2)
 def _(talk: Talk) -> None:
-    talk.ask(metadata(1, "to_collide"), "made")
+    make(talk, "to_collide")
     for label in (
         *("exists", "illegal", "empty", ".", "250 letters", "internal", "colliding"),
         *("no partitions", "partitions -1", "no replicas", "two replicas", "neither", "both"),

@@ -2,7 +2,8 @@
 
 An illegal name is 17 for its topic only, and so are other errors of a creation (38 at 0.10.2 for
 too few brokers). From version 1 on, null means all topics and an empty list none, and dead replicas
-stay listed without an error. Version 4 may forbid the creation of topics, except of internal ones.
+stay listed without an error. At 0.11 a controller that is not among the brokers of the response is
+-1. Version 4 may forbid the creation of topics, except of internal ones.
 Source: KafkaApis.handleTopicMetadataRequest 0.9.0.1, 0.10.2.2, 0.11.0.2.
 """
 
@@ -29,7 +30,7 @@ from kafka08.protocol.metadata import (
     TopicMetadata,
 )
 from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding
-from kafka08.structs import INTERNAL_TOPICS
+from kafka08.structs import INTERNAL_TOPICS, NO_CONTROLLER
 
 
 def handle(
@@ -76,7 +77,10 @@ def response(
 ) -> MetadataResponse:
     """The response for `topics`; `created` has the codes of those that were unknown. Switches if
     `topics` does."""
-    cache = broker.metadata_cache
+    cache, level = broker.metadata_cache, broker.config.level
+    controller_id = cache.controller_id
+    if level >= Level.V0_11_0 and cache.broker(controller_id, broker.listener) is None:
+        controller_id = NO_CONTROLLER
 
     def describe(topic: str) -> TopicMetadata:
         if topic in created or topic not in cache:
@@ -92,8 +96,8 @@ def response(
             for live in cache.live_brokers(broker.listener)
         ],
         [describe(topic) for topic in topics],
-        cache.controller_id,
-        broker.cluster_id if broker.config.level >= Level.V0_10_2 else None,
+        controller_id,
+        broker.cluster_id if level >= Level.V0_10_2 else None,
     )
 
 
