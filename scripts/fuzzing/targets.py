@@ -13,6 +13,7 @@ from typing import Any, Final
 from kafka08 import kernel
 from kafka08.broker.requests import fast_groups
 from kafka08.errors import CorruptLog, KafkaError, ProtocolError, ZooKeeperError
+from kafka08.format.v2 import stamp
 from kafka08.kernel import _python as twin
 from kafka08.kernel.types import (
     BadTimestamp,
@@ -33,6 +34,7 @@ from kafka08.protocol.codec import correlation_id_of, decode_request, decode_res
 from kafka08.protocol.fetch import FetchRequest, read_news
 from kafka08.protocol.frame import BufferPool, FrameReader
 from kafka08.protocol.group_records import decode_group
+from kafka08.protocol.message_set import pack
 from kafka08.protocol.offset_records import decode_key, decode_offset_value
 from kafka08.protocol.served import SERVED
 from kafka08.zk import nodes
@@ -313,6 +315,8 @@ def seeds(target: str) -> Iterator[bytes]:
     elif target == "log":
         yield from _files(json.loads((DATA / "0.11-logs.json").read_text()))
     else:
+        if target == "set":
+            yield from _record_batches()
         for magic in (0, 1):
             for codec in range(4):
                 inner = kernel.build_set(
@@ -325,6 +329,17 @@ def seeds(target: str) -> Iterator[bytes]:
                     yield len(value).to_bytes(4) + bytes(value)
                 else:
                     yield bytes(inner + (kernel.wrap(value, 5, codec, magic) if codec else b""))
+
+
+def _record_batches() -> Iterator[bytes]:
+    """Batches of magic 2, plain and compressed, of a producer and of none."""
+    for codec in range(4):
+        batch = kernel.build_from_lists([b"k", None], [b"v" * 20, None], 0, 2, 2, 1000)
+        if codec:
+            batch = pack(batch, codec, 1, 2)
+        yield bytes(batch)
+        stamp(batch, 7, 1, 3, is_transactional=True)
+        yield bytes(batch)
 
 
 def _exchanges(found: Any) -> Iterator[dict[str, Any]]:
