@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.embedded import EmbeddedCluster
+from tests.histories.transaction_run import JAVA, run_once, transaction_cluster
 from tests.interop.foreign_clients import POM_3_9_1, PROGRAMS, Program, needed
 from tests.interop.jvm import POM_0_11, command, compiled
 
@@ -46,3 +48,17 @@ def test_a_java_producer_commits_and_aborts(cluster: EmbeddedCluster, name: str,
         "fenced",
         "read 51 51 true true",
     ]
+
+
+@pytest.mark.timeout(300)
+def test_java_producers_among_faults_break_no_rule(tmp_path: Path) -> None:
+    """Beside ours and librdkafka's, as in tests/integration/test_transaction_histories: brokers are
+    killed, frozen, cut off, full or slow; producers are killed, replaced and frozen."""
+    for name in JAVA:
+        with needed(name):
+            compiled(PROGRAMS / "TransactionalMember.java", JAVA[name])
+    with transaction_cluster() as cluster:
+        summary, problems = run_once(
+            cluster, "history", tmp_path / "run", random.Random(2), 20.0, [*JAVA]
+        )
+    assert problems == [], summary
