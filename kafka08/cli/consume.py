@@ -182,12 +182,14 @@ def consume(
         from kafka08.cli.consume_partition import consume_last
 
         assert topic is not None, "check_mode"
+        if reads_committed(context):
+            say("Warning: --last prints messages of open and of aborted transactions too")
         consume_last(topic, partition, last, printing, timestamps=polls and needs_times)
         return
     if partition is not None:
         assert topic is not None, "check_mode"
         tp = TopicPartition(topic, partition)
-        if polls and (needs_times or until is not None):
+        if polls and (needs_times or until is not None or reads_committed(context)):
             from kafka08.cli.consume_polling import consume_range
 
             consume_range(tp, offset, until, printing, stop_at_end=no_wait_at_logend)
@@ -237,6 +239,12 @@ def is_polling(context: click.Context) -> bool:
         return True
     configured = read_config(context.params["config_file"], context.params["overrides"])
     return context.params["zookeeper"] is None and "zookeeper.connect" not in configured
+
+
+def reads_committed(context: click.Context) -> bool:
+    """Whether --config or --override asks for committed messages alone."""
+    configured = read_config(context.params["config_file"], context.params["overrides"])
+    return configured.get("isolation.level") == "read_committed"
 
 
 def check_mode(context: click.Context, *, polls: bool) -> None:

@@ -141,8 +141,8 @@ def consume_range(
     with closing(client) as cluster, leaving_soon(KafkaConsumer(config)) as consumer:
         with printing.stopping.waiting():
             start = find_start(cluster, tp, wanted)
-            end = find_end(cluster, tp, until)
-            log_end = find_end(cluster, tp, "end")
+            log_end = consumer.end_offsets([tp])[tp]
+            end = log_end if until == "end" else find_end(cluster, tp, until)
         if stop_at_end:
             end = min(end, log_end)
 
@@ -198,12 +198,12 @@ def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, 
 
 
 def find_end(cluster: ClusterClient, tp: TopicPartition, until: str | None) -> int:
-    """The offset to stop before."""
+    """The offset to stop before, for N or a time; the largest one without any."""
     if until is None:
         return LONG_MAX
     if until.isdecimal():
         return int(until)
-    return find_start(cluster, tp, "latest" if until == "end" else until, "--until end")
+    return find_start(cluster, tp, until, "--until end")
 
 
 class PollingPrinter:

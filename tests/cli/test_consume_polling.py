@@ -19,6 +19,7 @@ from kafka08.cli.json_lines import record_of
 from kafka08.cli.printing import Printing
 from kafka08.cli.rendering import by_template, check_template
 from kafka08.consumer.fetching.batch import MessageBatch
+from kafka08.embedded import EmbeddedCluster
 from kafka08.kernel import build_set, column_batches
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.message_set import unpack
@@ -177,6 +178,38 @@ def test_a_range_of_offsets(commands: Commands) -> None:
     assert tail.out == b"k\t15\nk\t17\nk\t19\n"
     rest = commands(*one, "--offset", -1, "--until", 10**20, "--no-wait-at-logend")
     assert rest.out == b"19\n"
+
+
+def test_committed_messages_of_a_partition(tmp_path: Path) -> None:
+    """With isolation.level=read_committed a partition ends before its first open transaction, and
+    has no message of an aborted one. --last, which has both, says so."""
+    with EmbeddedCluster(1, level="0.11.0") as cluster:
+        cluster.create_topic("ended", 1)
+        keys = {"bootstrap.servers": cluster.bootstrap, "transactional.id": "writer"}
+        with KafkaProducer(KafkaProducerConfig(keys)) as producer:
+            producer.init_transactions()
+            for value, end in (
+                (b"a", producer.commit_transaction),
+                (b"b", producer.abort_transaction),
+                (b"c", producer.commit_transaction),
+                (b"d", producer.abort_transaction),
+                (b"open", None),
+            ):
+                producer.begin_transaction()
+                producer.send(ProducerRecord("ended", value, partition=0)).result(30)
+                if end is not None:
+                    end()
+            commands = Commands(cluster, tmp_path)
+            del commands.environ["KAFKA08_ZOOKEEPER"]
+            all_of_it = ("consume", "ended", "--partition", 0, "--no-wait-at-logend")
+            committed = ("--override", "isolation.level=read_committed")
+            until_end = ("consume", "ended", "--partition", 0, "--until", "end")
+            last = commands("consume", "ended", "--last", 9, *committed)
+            assert commands(*all_of_it).out == last.out == b"a\nb\nc\nd\nopen\n"
+            assert "open and of aborted transactions" in last.err
+            assert commands(*all_of_it, *committed).out == b"a\nc\n"
+            assert commands(*until_end, *committed).out == b"a\nc\n"
+            producer.abort_transaction()
 
 
 @pytest.mark.parametrize(
