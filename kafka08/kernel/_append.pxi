@@ -199,16 +199,10 @@ cdef int64_t append_batch(
             if write_walked(tail, data, size, source, start, &walk):
                 return base_offset
         else:
-            batch = tail.records.next_batch(
-                <int64_t>load64(data + RECORDS_PRODUCER),
-                <int16_t>(data[RECORDS_PRODUCER + 8] << 8 | data[RECORDS_PRODUCER + 9]),
-                <int32_t>load32(data + RECORDS_SEQUENCE),
-                base_offset,
-                walk.last_offset,
-                walk.max_timestamp_ms,
-                (data[RECORDS_ATTRIBUTES + 1] & TRANSACTIONAL_BIT) != 0,
-            )
-            if batch is not None and write_walked(tail, data, size, source, start, &walk):
+            batch = batch_of(tail.records, data, base_offset)
+            if tail.records.is_next(batch) and write_walked(
+                tail, data, size, source, start, &walk
+            ):
                 tail.records.note_batch(batch, rules.now_ms)
                 return base_offset
     store64(data, 0)
@@ -226,19 +220,63 @@ cdef bint append_checked(SegmentTail tail, object data, int64_t now_ms) except -
         if view.len >= GIL_RELEASE_BYTES:
             return False
         walk_set(<uint8_t*>view.buf, view.len, MAX_SET_BYTES, True, -1, &walk)
-        return (
+        if not (
             walk.fault == SOUND
             and walk.count
             and walk.monotonic
-            and not walk.magics & 1 << RECORDS_MAGIC
             and walk.first_offset >= tail.end_offset
             and walk.last_offset - tail.base_offset <= INT32_MAX
             and walk.size <= tail.segment_bytes - tail.size
             and age_of(tail, &walk, now_ms) <= tail.age_max_ms
+            and has_noted_epoch(tail, <const uint8_t*>view.buf, &walk)
             and write_walked(tail, <const uint8_t*>view.buf, walk.size, data, 0, &walk)
-        )
+        ):
+            return False
+        if walk.magics & 1 << RECORDS_MAGIC:
+            note_copies(tail.records, <const uint8_t*>view.buf, walk.size, now_ms)
+        return True
     finally:
         PyBuffer_Release(&view)
+
+
+cdef bint has_noted_epoch(SegmentTail tail, const uint8_t* data, const Walk* walk) noexcept:
+    # Whether no record batch of the set begins an epoch or ends a transaction.
+    cdef const uint8_t* end = data + walk.size
+    if not walk.magics & 1 << RECORDS_MAGIC:
+        return True
+    while data < end:
+        if has_records(data) and (
+            <int32_t>load32(data + RECORDS_EPOCH) != tail.noted_epoch
+            or data[RECORDS_ATTRIBUTES + 1] & CONTROL_BIT
+        ):
+            return False
+        data += ENTRY_HEADER_BYTES + <int32_t>load32(data + 8)
+    return True
+
+
+cdef int note_copies(
+    object records, const uint8_t* data, int64_t size, int64_t now_ms
+) except -1:
+    # Note the batches of producers in a set that was written.
+    cdef const uint8_t* end = data + size
+    while data < end:
+        if has_records(data) and <int64_t>load64(data + RECORDS_PRODUCER) >= 0:
+            records.note_batch(batch_of(records, data, load64(data)), now_ms)
+        data += ENTRY_HEADER_BYTES + <int32_t>load32(data + 8)
+    return 0
+
+
+cdef object batch_of(object records, const uint8_t* data, int64_t base_offset):
+    # What a log keeps of a batch of a producer.
+    return records.batch(
+        <int64_t>load64(data + RECORDS_PRODUCER),
+        <int16_t>(data[RECORDS_PRODUCER + 8] << 8 | data[RECORDS_PRODUCER + 9]),
+        <int32_t>load32(data + RECORDS_SEQUENCE),
+        base_offset,
+        base_offset + <int32_t>load32(data + RECORDS_LAST_DELTA),
+        <int64_t>load64(data + RECORDS_MAX_TIME),
+        (data[RECORDS_ATTRIBUTES + 1] & TRANSACTIONAL_BIT) != 0,
+    )
 
 
 cdef bint write_walked(

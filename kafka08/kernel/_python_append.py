@@ -8,6 +8,7 @@ from itertools import chain, zip_longest
 from struct import Struct
 from typing import Final
 
+from kafka08.format import Batch, batches
 from kafka08.format import codec_of as codec_of_set
 from kafka08.format.batch import NO_PRODUCER
 from kafka08.format.v2 import V2, place
@@ -36,6 +37,7 @@ from kafka08.kernel.types import (
     Rules,
 )
 
+RECORDS: Final = V2()
 INT_MAX: Final = (1 << 31) - 1
 INDEX_ENTRY: Final = Struct(">II")
 TIME_ENTRY: Final = Struct(">qI")
@@ -177,8 +179,9 @@ def append_copies(tails: list[SegmentTail | None], sets: list[Buffer], now_ms: i
     empty set is, one without a tail is not.
 
     It leaves a set for an empty segment or one that is to be rolled, one without a whole entry, one
-    of 256 KB and more, and what is damaged, out of order, too large, or cannot be written. Then
-    nothing has changed. `now_ms` is the present time.
+    of 256 KB and more, and what is damaged, out of order, too large, or cannot be written; of
+    record batches the first one of an epoch, and one that ends a transaction. Then nothing has
+    changed. `now_ms` is the present time.
     """
     return [
         tail is not None and (not data or _append_copy(tail, data, now_ms))
@@ -302,25 +305,15 @@ def _append_batch(
     summary = number_batch(data, tail.end_offset, limit, rules, now_ms, leader_epoch)
     if summary is None:
         return -1
-    head = V2().batch(data, 0)
+    head = RECORDS.batch(data, 0)
     fits = summary.last_offset - tail.base_offset <= INT_MAX
     if fits and _age_of(tail, summary, now_ms) <= tail.age_max_ms:
-        batch = None
-        if head.producer_id != NO_PRODUCER:
-            assert tail.records is not None
-            batch = tail.records.next_batch(
-                head.producer_id,
-                head.producer_epoch,
-                head.base_sequence,
-                head.base_offset,
-                head.last_offset,
-                head.max_timestamp_ms,
-                head.is_transactional,
-            )
-        is_next = batch is not None or head.producer_id == NO_PRODUCER
+        records = None if head.producer_id == NO_PRODUCER else tail.records
+        batch = None if records is None else _noted(records, head)
+        is_next = records is None or records.is_next(batch)
         if is_next and _write_walked(tail, data, summary):
-            if batch is not None and tail.records is not None:
-                tail.records.note_batch(batch, now_ms)
+            if records is not None:
+                records.note_batch(batch, now_ms)
             return head.base_offset
     place(data, 0, leader_epoch)
     return -1
@@ -334,15 +327,36 @@ def _append_copy(tail: SegmentTail, data: Buffer, now_ms: int) -> bool:
         summary = validate(data, MAX_SET_BYTES)
     except ValueError:
         return False
-    return (
+    view = memoryview(data)[: summary.size]
+    batches_of_set = list(batches(view)) if summary.magics & 1 << RECORDS_MAGIC else []
+    copied = [one for one in batches_of_set if one.magic == RECORDS_MAGIC]
+    if not (
         summary.count > 0
         and summary.monotonic
-        and not summary.magics & 1 << RECORDS_MAGIC
         and summary.first_offset >= tail.end_offset
         and summary.last_offset - tail.base_offset <= INT_MAX
         and summary.size <= tail.segment_bytes - tail.size
         and _age_of(tail, summary, now_ms) <= tail.age_max_ms
-        and _write_walked(tail, memoryview(data)[: summary.size], summary)
+        and all(one.leader_epoch == tail.noted_epoch and not one.is_control for one in copied)
+        and _write_walked(tail, view, summary)
+    ):
+        return False
+    for one in copied:
+        if one.producer_id != NO_PRODUCER and tail.records is not None:
+            tail.records.note_batch(_noted(tail.records, one), now_ms)
+    return True
+
+
+def _noted(records: BatchesOfProducers, batch: Batch) -> object:
+    """What a log keeps of a batch of a producer."""
+    return records.batch(
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.base_offset,
+        batch.last_offset,
+        batch.max_timestamp_ms,
+        batch.is_transactional,
     )
 
 

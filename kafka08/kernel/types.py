@@ -34,7 +34,7 @@ XERIAL_HEADER: Final = Struct(">8sii")
 XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_SIZE: Final = Struct(">i")
 """Before each raw block of that stream."""
-INTERFACE: Final = 44
+INTERFACE: Final = 45
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
@@ -219,7 +219,7 @@ class Columns:
 class BatchesOfProducers(Protocol):
     """The state of a log that batches of producers with an id need."""
 
-    def next_batch(
+    def batch(
         self,
         producer_id: int,
         epoch: int,
@@ -229,8 +229,11 @@ class BatchesOfProducers(Protocol):
         max_timestamp_ms: int,
         is_transactional: bool,
         /,
-    ) -> object | None:
-        """The batch of a client, if it is the next one of its producer; None leaves it."""
+    ) -> Any:
+        """What the log keeps of such a batch."""
+
+    def is_next(self, batch: Any, /) -> bool:
+        """Whether a client's batch is the next one of its producer; another is left."""
 
     def note_batch(self, batch: Any, now_ms: int, /) -> object:
         """Note that it was appended."""

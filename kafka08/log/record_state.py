@@ -17,7 +17,7 @@ import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kafka08 import kernel
 from kafka08.errors import ApiError, CorruptLog
@@ -165,17 +165,17 @@ class RecordState:
             return None
         return AppendInfo(found.base_offset, found.last_offset, 0, 0, found.max_timestamp_ms)
 
-    def next_batch(self, *fields: Any) -> SequencedBatch | None:
-        """The batch of a client with these fields of a SequencedBatch, if it is the next one of its
-        producer; None for another, which `repeated` answers."""
-        batch = SequencedBatch(*fields)
+    batch = staticmethod(SequencedBatch)
+
+    def is_next(self, batch: SequencedBatch) -> bool:
+        """Whether a client's batch is the next one of its producer; `repeated` answers another."""
         try:
-            return batch if self.producers.check(batch) is None else None
+            return self.producers.check(batch) is None
         except ApiError:
-            return None
+            return False
 
     def note_batch(self, batch: SequencedBatch, now_ms: int) -> None:
-        """A batch that `next_batch` has returned is in the log."""
+        """A batch that the kernel has appended is in the log."""
         self.producers.append(batch, now_ms)
 
     def note_epochs(self, found: Iterable[StoredBatch]) -> None:

@@ -27,8 +27,11 @@ class Records:
         self.sequences = sequences
         self.noted: list[tuple[Any, ...]] = []
 
-    def next_batch(self, *fields: Any) -> tuple[Any, ...] | None:
-        return fields if fields[2] in self.sequences else None
+    def batch(self, *fields: Any) -> tuple[Any, ...]:
+        return fields
+
+    def is_next(self, batch: tuple[Any, ...]) -> bool:
+        return batch[2] in self.sequences
 
     def note_batch(self, batch: tuple[Any, ...], now_ms: int) -> None:
         self.noted.append((*batch, now_ms))
@@ -160,3 +163,50 @@ def test_both_kernels_append_the_same_batches(seed: int) -> None:
         assert fields[0] == fields[1]
     assert files[native].written == files[_python].written
     assert records[native].noted == records[_python].noted
+
+
+def copied(offset: int, producer_id: int = -1, *, epoch: int = EPOCH, bits: int = 0) -> bytearray:
+    """A batch as a leader has stored it."""
+    data = a_batch(producer_id, 7)
+    place(data, offset, epoch)
+    if bits:
+        data[V2.codec_position] |= bits
+        data[V2.crc_position : V2.crc_start] = (
+            V2().checksum(data[V2.crc_start :]).to_bytes(4, "big")
+        )
+    return data
+
+
+def test_batches_of_a_leader_are_appended_and_noted(kernel: ModuleType) -> None:
+    """As they are, several at once, a partial one at the end left out; producers in any sequence,
+    since the leader has checked them."""
+    file, records = File(), Records()
+    tail = batches_tail(kernel, file, records=records)
+    whole = copied(40) + copied(42, 9) + copied(45, 8)
+    assert [True] == kernel.append_copies([tail], [whole + copied(47)[:-1]], NOW_MS)
+    assert [(1000, bytes(whole))] == file.written
+    assert (47, 1000 + len(whole), 40) == (tail.end_offset, tail.size, tail.tail_offset)
+    noted = [(9, 5, 7, 42, 43, 1000, True, NOW_MS), (8, 5, 7, 45, 46, 1000, True, NOW_MS)]
+    assert noted == records.noted
+
+
+@pytest.mark.parametrize(
+    "sets",
+    {
+        "a new epoch": copied(40) + copied(42, epoch=EPOCH + 1),
+        "an older epoch": copied(40, epoch=EPOCH - 1),
+        "a marker": copied(40) + copied(42, 9, bits=0x20),
+        "an offset that is there": copied(39),
+        "a bad CRC": copied(40) + copied(42)[:-1] + b"x",
+    }.items(),
+    ids=lambda one: one[0],
+)
+def test_batches_of_a_leader_that_need_python_are_left(
+    kernel: ModuleType, sets: tuple[str, bytearray]
+) -> None:
+    """An epoch is on disk before its first batch; a marker has more to note. Nothing changes."""
+    file, records = File(), Records()
+    tail = batches_tail(kernel, file, records=records)
+    before = state(tail)
+    assert [False] == kernel.append_copies([tail], [sets[1]], NOW_MS)
+    assert (before, [], []) == (state(tail), file.written, records.noted)
