@@ -348,7 +348,7 @@ def _append_copy(tail: SegmentTail, data: Buffer, now_ms: int) -> bool:
 
 
 def _noted(records: BatchesOfProducers, batch: Batch) -> object:
-    """What a log keeps of a batch of a producer."""
+    """The part of a batch that a log keeps of its producer."""
     return records.batch(
         batch.producer_id,
         batch.producer_epoch,

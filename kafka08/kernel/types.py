@@ -230,7 +230,7 @@ class BatchesOfProducers(Protocol):
         is_transactional: bool,
         /,
     ) -> Any:
-        """What the log keeps of such a batch."""
+        """The part of such a batch that the log keeps."""
 
     def is_next(self, batch: Any, /) -> bool:
         """Whether a client's batch is the next one of its producer; another is left."""
