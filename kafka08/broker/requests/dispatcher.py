@@ -59,114 +59,78 @@ from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import RequestConnection, ResponseFrame
-from kafka08.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
-from kafka08.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest
-from kafka08.protocol.alter_configs import AlterConfigsRequest
-from kafka08.protocol.api_versions import ApiVersionsRequest
+from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import RequestHeader, decode_request
-from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
-from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
-from kafka08.protocol.create_acls import CreateAclsRequest
-from kafka08.protocol.create_topics import CreateTopicsRequest
-from kafka08.protocol.delete_acls import DeleteAclsRequest
-from kafka08.protocol.delete_records import DeleteRecordsRequest
-from kafka08.protocol.delete_topics import DeleteTopicsRequest
-from kafka08.protocol.describe_acls import DescribeAclsRequest
-from kafka08.protocol.describe_configs import DescribeConfigsRequest
-from kafka08.protocol.describe_groups import DescribeGroupsRequest
-from kafka08.protocol.end_txn import EndTxnRequest
-from kafka08.protocol.fetch import FetchRequest
-from kafka08.protocol.heartbeat import HeartbeatRequest
-from kafka08.protocol.init_producer_id import InitProducerIdRequest
-from kafka08.protocol.join_group import JoinGroupRequest
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
-from kafka08.protocol.leave_group import LeaveGroupRequest
-from kafka08.protocol.list_groups import ListGroupsRequest
-from kafka08.protocol.metadata import MetadataRequest
-from kafka08.protocol.offset_commit import OffsetCommitRequest
-from kafka08.protocol.offset_fetch import OffsetFetchRequest
-from kafka08.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from kafka08.protocol.offsets import OffsetsRequest
-from kafka08.protocol.produce import ProduceRequest
-from kafka08.protocol.sasl_handshake import SaslHandshakeRequest
 from kafka08.protocol.served import Served, UnknownApi, UnservedVersion
-from kafka08.protocol.stop_replica import StopReplicaRequest
-from kafka08.protocol.stubs import HeartbeatStubRequest, JoinGroupStubRequest
-from kafka08.protocol.sync_group import SyncGroupRequest
-from kafka08.protocol.txn_offset_commit import TxnOffsetCommitRequest
 from kafka08.protocol.types import Request
-from kafka08.protocol.update_metadata import UpdateMetadataRequest
-from kafka08.protocol.write_txn_markers import WriteTxnMarkersRequest
 
 logger = logging.getLogger(__name__)
 
-HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
-    request: (module.handle, module.refuse)
-    for request, module in (
-        (ProduceRequest, produce),
-        (FetchRequest, fetch),
-        (OffsetsRequest, offsets),
-        (MetadataRequest, metadata),
-        (LeaderAndIsrRequest, leader_and_isr),
-        (StopReplicaRequest, stop_replica),
-        (UpdateMetadataRequest, update_metadata),
-        (ControlledShutdownRequest, controlled_shutdown),
-        (OffsetCommitRequest, offset_commit),
-        (OffsetFetchRequest, offset_fetch),
-        (ConsumerMetadataRequest, consumer_metadata),
-        (JoinGroupStubRequest, stubs),
-        (HeartbeatStubRequest, stubs),
-        (JoinGroupRequest, join_group),
-        (SyncGroupRequest, sync_group),
-        (HeartbeatRequest, heartbeat),
-        (LeaveGroupRequest, leave_group),
-        (DescribeGroupsRequest, describe_groups),
-        (ListGroupsRequest, list_groups),
-        (SaslHandshakeRequest, sasl_handshake),
-        (ApiVersionsRequest, api_versions),
-        (CreateTopicsRequest, create_topics),
-        (DeleteTopicsRequest, delete_topics),
-        (DeleteRecordsRequest, delete_records),
-        (InitProducerIdRequest, init_producer_id),
-        (OffsetForLeaderEpochRequest, offset_for_leader_epoch),
-        (AddPartitionsToTxnRequest, add_partitions_to_txn),
-        (AddOffsetsToTxnRequest, add_offsets_to_txn),
-        (EndTxnRequest, end_txn),
-        (WriteTxnMarkersRequest, write_txn_markers),
-        (TxnOffsetCommitRequest, txn_offset_commit),
-        (DescribeAclsRequest, acls),
-        (CreateAclsRequest, acls),
-        (DeleteAclsRequest, acls),
-        (DescribeConfigsRequest, describe_configs),
-        (AlterConfigsRequest, alter_configs),
+Handlers = dict[str, tuple[ApiHandler, Refuse]]
+
+HANDLERS: Final[Handlers] = {
+    name: (module.handle, module.refuse)
+    for name, module in (
+        ("Produce", produce),
+        ("Fetch", fetch),
+        ("Offsets", offsets),
+        ("Metadata", metadata),
+        ("LeaderAndIsr", leader_and_isr),
+        ("StopReplica", stop_replica),
+        ("UpdateMetadata", update_metadata),
+        ("ControlledShutdown", controlled_shutdown),
+        ("OffsetCommit", offset_commit),
+        ("OffsetFetch", offset_fetch),
+        ("ConsumerMetadata", consumer_metadata),
+        ("JoinGroup", stubs),
+        ("Heartbeat", stubs),
+        ("LeaveGroup", leave_group),
+        ("SyncGroup", sync_group),
+        ("DescribeGroups", describe_groups),
+        ("ListGroups", list_groups),
+        ("SaslHandshake", sasl_handshake),
+        ("ApiVersions", api_versions),
+        ("CreateTopics", create_topics),
+        ("DeleteTopics", delete_topics),
+        ("DeleteRecords", delete_records),
+        ("InitProducerId", init_producer_id),
+        ("OffsetForLeaderEpoch", offset_for_leader_epoch),
+        ("AddPartitionsToTxn", add_partitions_to_txn),
+        ("AddOffsetsToTxn", add_offsets_to_txn),
+        ("EndTxn", end_txn),
+        ("WriteTxnMarkers", write_txn_markers),
+        ("TxnOffsetCommit", txn_offset_commit),
+        ("DescribeAcls", acls),
+        ("CreateAcls", acls),
+        ("DeleteAcls", acls),
+        ("DescribeConfigs", describe_configs),
+        ("AlterConfigs", alter_configs),
     )
 }
-"""Request class → handler and refusal. A handler gets every version of its API in one form."""
-
-HANDLERS_SINCE: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]]] = {
+"""API → handler and refusal. A handler gets every version of its API in one form."""
+HANDLERS_SINCE: Final[dict[Level, Handlers]] = {
     Level.V0_9_0: {
-        ProduceRequest: (produce.handle_legal_acks, produce.refuse),
-        MetadataRequest: (metadata_0_9.handle, metadata_0_9.refuse),
-        UpdateMetadataRequest: (update_metadata.handle, update_metadata.refuse_by_code),
-        ControlledShutdownRequest: (
-            controlled_shutdown.handle,
-            controlled_shutdown.refuse_by_code,
-        ),
+        "Produce": (produce.handle_legal_acks, produce.refuse),
+        "Metadata": (metadata_0_9.handle, metadata_0_9.refuse),
+        "UpdateMetadata": (update_metadata.handle, update_metadata.refuse_by_code),
+        "ControlledShutdown": (controlled_shutdown.handle, controlled_shutdown.refuse_by_code),
+        "JoinGroup": (join_group.handle, join_group.refuse),
+        "Heartbeat": (heartbeat.handle, heartbeat.refuse),
     },
     Level.V0_10_2: {
-        OffsetsRequest: (list_offsets.handle, list_offsets.refuse),
+        "Offsets": (list_offsets.handle, list_offsets.refuse),
     },
 }
 """Handlers that replace others from a level on."""
 
 
 def handlers_at(level: Level) -> dict[type[Request], tuple[ApiHandler, Refuse]]:
-    """The handlers of a broker of that level."""
+    """The handlers of a broker of that level, by request class."""
     found = dict(HANDLERS)
     for since, handlers in sorted(HANDLERS_SINCE.items()):
         if since <= level:
             found.update(handlers)
-    return found
+    return {api.request: found[api.name] for api in APIS}
 
 
 CONTROLLER_KEYS: Final = frozenset({4, 5, 6})
