@@ -1,5 +1,5 @@
 """Generate the modules config_keywords.py from the keys in the code: they tell type checkers the
-keywords of each configuration."""
+keywords of each client's configuration."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import kafka08
-from kafka08.broker.settings.config import BrokerConfig
 from kafka08.config import Config
 from kafka08.consumer import ConsumerConfig, KafkaConsumerConfig
 from kafka08.producer import KafkaProducerConfig, ProducerConfig
 
 PACKAGE: Final = Path(kafka08.__file__).parent
 CONFIGURATIONS: Final[dict[str, tuple[type[Config], ...]]] = {
-    "broker/settings": (BrokerConfig,),
     "consumer": (ConsumerConfig, KafkaConsumerConfig),
     "producer": (KafkaProducerConfig, ProducerConfig),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final
 
 from kafka08 import profile
 from kafka08.broker.settings.config_keys import NO_BROKER_ID, BrokerKeys
@@ -26,9 +26,6 @@ from kafka08.protocol_version import ProtocolVersion, parse_protocol_version
 from kafka08.safety import OF_BROKERS
 from kafka08.structs import PLAINTEXT, Endpoint
 from kafka08.topic_config import POLICIES
-
-if TYPE_CHECKING:
-    from kafka08.broker.settings.config_keywords import BrokerConfigKeywords
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
@@ -56,12 +53,7 @@ class BrokerConfig(BrokerKeys):
 
     SAFETY = OF_BROKERS
 
-    def __init__(
-        self,
-        properties: Mapping[str, Any] | None = None,
-        /,
-        **keywords: Unpack[BrokerConfigKeywords],
-    ) -> None:
+    def __init__(self, properties: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
         properties = properties or {}
         chosen = keywords.get("kafka08_profile", properties.get("kafka08.profile"))
         given = {**profile.broker_defaults(str(chosen)), **properties}
