@@ -7,30 +7,3 @@ Start reading at `log.py` (one partition), then `segment.py` and `offset_index.p
 here has a thread or a timer; clock, disk, directory and background work are passed in. The files
 are those of Kafka 0.8.2.2: either broker can start on the other's.
 """
-
-from __future__ import annotations
-
-from kafka08.log.background import Background, Inline, PendingFlush
-from kafka08.log.checkpoint import OffsetCheckpoint
-from kafka08.log.config import LogConfig
-from kafka08.log.log import Log
-from kafka08.log.manager import LogManager
-from kafka08.log.retention import RetentionPolicy, SegmentFacts, SizeRetention, TimeRetention
-from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
-
-__all__ = [
-    "AppendInfo",
-    "Background",
-    "Inline",
-    "Log",
-    "LogConfig",
-    "LogManager",
-    "LogOffset",
-    "LogSlice",
-    "OffsetCheckpoint",
-    "PendingFlush",
-    "RetentionPolicy",
-    "SegmentFacts",
-    "SizeRetention",
-    "TimeRetention",
-]

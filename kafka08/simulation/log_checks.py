@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from kafka08.broker.groups.offset_cache import LoadState
 from kafka08.broker.replica.partition import Partition
 from kafka08.errors import KafkaError
-from kafka08.log import Log
+from kafka08.log.log import Log
 from kafka08.log.names import LOG_SUFFIX
 from kafka08.protocol import message_set
 from kafka08.simulation.cluster import SimBroker

@@ -13,7 +13,7 @@ import pytest
 from kafka08 import kernel
 from kafka08.errors import KafkaError
 from kafka08.levels import Level
-from kafka08.log import LogConfig
+from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kafka08.network.connection import Connection

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.log import Inline, Log, LogConfig
+from kafka08.log.background import Inline
 from kafka08.log.check import check_log
+from kafka08.log.config import LogConfig
 from kafka08.log.dump import LogDump
+from kafka08.log.log import Log
 from kafka08.protocol import message_set
 from tests.interop.jvm import POM, POM_0_10_2, run_tool
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from kafka08.clock import SYSTEM_CLOCK
-from kafka08.log import LogConfig, LogManager, OffsetCheckpoint, checkpoint
+from kafka08.log import checkpoint
 from kafka08.log.check import check_log
+from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.cleaner_plan import CleanerConfig
+from kafka08.log.config import LogConfig
 from kafka08.log.dump import LogDump
+from kafka08.log.manager import LogManager
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.produce import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka08.log import LogConfig, LogManager
 from kafka08.log.check import check_log
+from kafka08.log.config import LogConfig
+from kafka08.log.manager import LogManager
 from kafka08.log.names import CLEAN_SHUTDOWN_FILE
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set

@@ -20,8 +20,8 @@ from kafka08.errors import (
     UnknownError,
 )
 from kafka08.levels import Level
-from kafka08.log import LogConfig
 from kafka08.log.check import check_log
+from kafka08.log.config import LogConfig
 from kafka08.log.dump import LogDump
 from kafka08.log.log import Log
 from kafka08.protocol import compression, message_set

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kafka08.log import Log
 from kafka08.log.cleaner_pass import CleanerPass
 from kafka08.log.cleaner_plan import SLOT_BYTES, CleanerConfig
+from kafka08.log.log import Log
 from kafka08.log.throttle import Throttle
 from kafka08.protocol import message_set
 from tests.mock_clock import MockClock

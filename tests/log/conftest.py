@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from kafka08.log import Log, LogConfig, PendingFlush
+from kafka08.log.background import PendingFlush
 from kafka08.log.check import check_log
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
 from kafka08.log.offset_index import INDEX_ENTRY, IndexEntry, OffsetIndex
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Close, Disk

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kafka08 import kernel
-from kafka08.log import Log
 from kafka08.log.check import check_log
+from kafka08.log.log import Log
 from tests.log.conftest import OpenLog, a_set
 
 pytestmark = pytest.mark.usefixtures("broken_logs")

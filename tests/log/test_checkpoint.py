@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import CorruptLog, StorageError
-from kafka08.log import OffsetCheckpoint, crashpoints
-from kafka08.log.checkpoint import parse, render
+from kafka08.log import crashpoints
+from kafka08.log.checkpoint import OffsetCheckpoint, parse, render
 from kafka08.structs import TopicPartition
 from tests.log.conftest import CrashAt, Died
 

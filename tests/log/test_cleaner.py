@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from kafka08.log import Log, LogConfig, LogManager, crashpoints
+from kafka08.log import crashpoints
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.cleaner_plan import CleanerConfig
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
 from kafka08.structs import TopicPartition
 from tests.log.compaction import keyed, messages_of
 from tests.log.conftest import CrashAt, Deferred, Died, ManualClock

@@ -12,9 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kafka08.log import Log, LogConfig, crashpoints
+from kafka08.log import crashpoints
 from kafka08.log.check import check_log
 from kafka08.log.cleaner_plan import first_dirty_offset
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
 from kafka08.protocol import message_set
 from tests.log.compaction import (
     KeyedValue,

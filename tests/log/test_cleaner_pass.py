@@ -12,11 +12,13 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.levels import Level
-from kafka08.log import Log, LogConfig, TimeRetention
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.cleaner_chunks import plain_entries
 from kafka08.log.cleaner_pass import CleaningAborted, CleaningFailed
 from kafka08.log.cleaner_plan import CleanerConfig
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.log.retention import TimeRetention
 from kafka08.log.throttle import Throttle
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP

@@ -10,9 +10,9 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.levels import Level
-from kafka08.log import LogConfig
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.cleaner_plan import CleanerConfig
+from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
 from kafka08.log.retention import kafka_retention

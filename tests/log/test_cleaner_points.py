@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.log import LogConfig, LogManager
 from kafka08.log.checkpoint import OffsetCheckpoint
+from kafka08.log.config import LogConfig
+from kafka08.log.manager import LogManager
 from kafka08.structs import TopicPartition
 from tests.log.compaction import captured, keyed
 from tests.log.conftest import ManualClock

@@ -13,9 +13,9 @@ from kafka08.format import Batch, batches
 from kafka08.format import Message as Record
 from kafka08.format.v2 import V2
 from kafka08.levels import Level
-from kafka08.log import Log
 from kafka08.log.check import check_log
 from kafka08.log.coordinator_batches import marker_batch
+from kafka08.log.log import Log
 from kafka08.log.producers import TransactionEnd
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import CODECS

@@ -8,7 +8,7 @@ import pytest
 
 from kafka08.errors import ApiError, MessageSetSizeTooLarge, MessageSizeTooLarge
 from kafka08.levels import Level
-from kafka08.log import LogConfig
+from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.protocol import message_set
 from kafka08.structs import TopicPartition

@@ -7,7 +7,9 @@ from random import Random
 
 import pytest
 
-from kafka08.log import Log, TimeRetention, crashpoints
+from kafka08.log import crashpoints
+from kafka08.log.log import Log
+from kafka08.log.retention import TimeRetention
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.simulation.memory_disk import MemoryDisk

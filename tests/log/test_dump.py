@@ -8,8 +8,8 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.levels import Level
-from kafka08.log import Log
 from kafka08.log.dump import LogDump
+from kafka08.log.log import Log
 from kafka08.log.time_index import TIME_ENTRY
 from kafka08.protocol import message_set
 from tests.log.conftest import OpenLog, a_set

@@ -10,10 +10,12 @@ from random import Random
 
 import pytest
 
-from kafka08.log import Log, LogConfig, LogManager
 from kafka08.log.check import check_log
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.cleaner_plan import CleanerConfig
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
 from kafka08.log.names import CLEANER_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kafka08.simulation.memory_disk import MemoryDisk
 from kafka08.structs import TopicPartition

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import CorruptLog
-from kafka08.log import Log
+from kafka08.log.log import Log
 from kafka08.protocol import message_set
 from tests.log.conftest import Deferred, OpenLog, a_set, all_values, names_in
 

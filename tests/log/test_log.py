@@ -17,8 +17,8 @@ from kafka08.errors import (
     UnknownError,
 )
 from kafka08.levels import Level
-from kafka08.log import LogOffset
 from kafka08.log.offset_index import IndexEntry
+from kafka08.log.slices import LogOffset
 from kafka08.protocol import message_set
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
 from tests.log.conftest import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import StorageError
-from kafka08.log import TimeRetention
+from kafka08.log.retention import TimeRetention
 from kafka08.protocol import message_set
 from kafka08.runtime.system_disk import SystemDisk
 from tests.log.conftest import (

@@ -12,12 +12,15 @@ from kafka08.errors import ConfigError, InvalidProducerEpoch, OutOfOrderSequence
 from kafka08.format import Batch, Message
 from kafka08.format.v2 import V2
 from kafka08.levels import Level
-from kafka08.log import AppendInfo, Log, LogConfig, LogManager
+from kafka08.log.config import LogConfig
 from kafka08.log.coordinator_batches import marker_batch, transactional_batch
 from kafka08.log.leader_epochs import EpochStart
+from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
 from kafka08.log.producer_entries import stored_batches
 from kafka08.log.producer_snapshot import decode
 from kafka08.log.producers import TransactionEnd
+from kafka08.log.slices import AppendInfo
 from kafka08.protocol.record_batches import compress
 from kafka08.structs import TopicPartition
 from tests.format.captures import DATA

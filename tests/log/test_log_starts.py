@@ -10,10 +10,13 @@ import pytest
 from kafka08.config import LONG_MAX
 from kafka08.errors import OffsetOutOfRange
 from kafka08.levels import Level
-from kafka08.log import AppendInfo, Log, LogConfig, LogManager
+from kafka08.log.config import LogConfig
 from kafka08.log.leader_epochs import EpochStart
+from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
 from kafka08.log.names import LOG_START_CHECKPOINT
 from kafka08.log.retention import SizeRetention
+from kafka08.log.slices import AppendInfo
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 from tests.log.conftest import Deferred, ManualClock, OpenLog
 from tests.log.test_log_records import FORMAT_2, end, names, sent

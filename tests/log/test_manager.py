@@ -13,7 +13,11 @@ import pytest
 
 from kafka08.errors import ConfigError, CorruptLog, FileRefused, StorageError
 from kafka08.levels import Level
-from kafka08.log import Log, LogConfig, LogManager, OffsetCheckpoint, crashpoints
+from kafka08.log import crashpoints
+from kafka08.log.checkpoint import OffsetCheckpoint
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
 from kafka08.structs import TopicPartition
 from tests.log.conftest import CrashAt, Deferred, Died, ManualClock, a_set, all_values, names_in
 

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kafka08.errors import OffsetOutOfRange
-from kafka08.log import Log, LogConfig, SizeRetention
 from kafka08.log.check import check_log
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.log.retention import SizeRetention
 from kafka08.protocol import message_set
 from tests.log.conftest import Deferred, ManualClock, a_set
 

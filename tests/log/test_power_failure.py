@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from kafka08.levels import Level
-from kafka08.log import Log, LogConfig, LogManager
 from kafka08.log.check import check_log
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.log.manager import LogManager
 from kafka08.protocol import message_set
 from kafka08.simulation.memory_disk import Gone, MemoryDisk
 from kafka08.structs import TopicPartition

@@ -13,10 +13,11 @@ from kafka08.errors import FileRefused, StorageError
 from kafka08.format import batches
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.levels import Level
-from kafka08.log import LogConfig, LogManager
 from kafka08.log.aborted_transactions import AbortedTransaction
+from kafka08.log.config import LogConfig
 from kafka08.log.coordinator_batches import marker_batch
 from kafka08.log.files import NOT_THE_DISK, no_way_back, storage_errors
+from kafka08.log.manager import LogManager
 from kafka08.log.producers import TransactionEnd
 from kafka08.structs import TopicPartition
 from tests.log.conftest import Deferred, ManualClock, a_set, all_values

@@ -5,8 +5,15 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.log import LogConfig, SegmentFacts, SizeRetention, TimeRetention
-from kafka08.log.retention import PolicyChain, deletable, kafka_retention
+from kafka08.log.config import LogConfig
+from kafka08.log.retention import (
+    PolicyChain,
+    SegmentFacts,
+    SizeRetention,
+    TimeRetention,
+    deletable,
+    kafka_retention,
+)
 
 NOW_MS = 1_000_000
 

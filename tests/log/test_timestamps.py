@@ -19,7 +19,7 @@ from kafka08.errors import (
     MessageSetSizeTooLarge,
 )
 from kafka08.levels import Level
-from kafka08.log import LogConfig
+from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
 from kafka08.protocol import message_set

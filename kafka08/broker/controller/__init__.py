@@ -14,9 +14,3 @@ propagation          which brokers get UpdateMetadata, by level               da
 context, state_table, partition_state, replica_state                          data, tables
 leader_selectors, leader_balance, request_batch                               pure decisions
 """
-
-from __future__ import annotations
-
-from kafka08.broker.controller.controller import Controller
-
-__all__ = ["Controller"]

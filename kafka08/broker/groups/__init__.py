@@ -15,9 +15,3 @@ protocol_votes      which protocol a group chooses (pure)
 Start with group_state. The encoding of keys and values is in kafka08/protocol/offset_records.py and
 group_records.py.
 """
-
-from __future__ import annotations
-
-from kafka08.broker.groups.offset_manager import FetchedOffset, OffsetManager, Producer
-
-__all__ = ["FetchedOffset", "OffsetManager", "Producer"]

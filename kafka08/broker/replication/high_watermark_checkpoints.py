@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from kafka08.broker.replica.partition import Partition
-from kafka08.log import Log
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.files import in_each
+from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
 from kafka08.runtime import BrokerRuntime

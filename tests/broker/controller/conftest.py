@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.controller import Controller
+from kafka08.broker.controller.controller import Controller
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition

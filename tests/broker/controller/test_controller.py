@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.controller import Controller
+from kafka08.broker.controller.controller import Controller
 from kafka08.broker.controller.term import Term
 from kafka08.errors import BrokerNotAvailable, StaleControllerEpoch, UnknownError
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest

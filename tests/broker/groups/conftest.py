@@ -11,7 +11,7 @@ import pytest
 
 from kafka08.broker.appends.appender import Appender
 from kafka08.broker.cluster.metadata_cache import MetadataCache
-from kafka08.broker.groups import FetchedOffset, OffsetManager
+from kafka08.broker.groups.offset_manager import FetchedOffset, OffsetManager
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.log.log import Log

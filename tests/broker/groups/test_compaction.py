@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.broker.groups import FetchedOffset
+from kafka08.broker.groups.offset_manager import FetchedOffset
 from kafka08.log.cleaner import LogCleaner
 from kafka08.protocol import message_set
 from kafka08.protocol.offset_records import OffsetKey, decode_key

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from kafka08.broker.groups import FetchedOffset, OffsetManager
 from kafka08.broker.groups.offset_loader import LOAD_RETRY_S
+from kafka08.broker.groups.offset_manager import FetchedOffset, OffsetManager
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import CorruptLog, OffsetsLoadInProgress, ProtocolError, StorageError
 from kafka08.log.log import Log

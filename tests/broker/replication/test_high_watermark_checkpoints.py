@@ -13,7 +13,8 @@ import pytest
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.high_watermark_checkpoints import HighWatermarkCheckpoints
 from kafka08.errors import FileRefused
-from kafka08.log import LogConfig, LogManager
+from kafka08.log.config import LogConfig
+from kafka08.log.manager import LogManager
 from kafka08.runtime.greenlets import GeventRuntime
 from kafka08.structs import TopicPartition
 from tests.broker.fake_runtime import FakeRuntime

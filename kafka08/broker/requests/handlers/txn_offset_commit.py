@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka08.broker.groups import Producer
+from kafka08.broker.groups.offset_manager import Producer
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
 from kafka08.broker.requests.handlers.offset_commit import may_exist
