@@ -40,7 +40,7 @@ from kafka08.log.names import parse_partition_directory, segment_files
 from kafka08.log.producer_entries import StoredBatch
 from kafka08.log.readable_log import ReadableLog
 from kafka08.log.record_state import RecordState
-from kafka08.log.retention import RetentionPolicy, deletable
+from kafka08.log.retention import Retention
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo
 from kafka08.log.unsynced import UnsyncedChanges
@@ -406,8 +406,8 @@ class Log(ReadableLog):
 
     # Truncating and deleting
 
-    def delete_old_segments(self, policy: RetentionPolicy, up_to: int = LONG_MAX) -> int:
-        """Delete expired segments by `policy`, and those below the log start; returns their number.
+    def delete_old_segments(self, retention: Retention, up_to: int = LONG_MAX) -> int:
+        """Delete expired segments, and those below the log start; returns their number.
         Only segments that end at or below `up_to`.
 
         If all of them are expired, the log rolls first. Readers of deleted segments can continue.
@@ -415,7 +415,7 @@ class Log(ReadableLog):
         if len(self._segments) == 1 and not self.active_segment.size:
             return 0  # without a look at its file: most of thousands of partitions may be empty
         facts = self.segment_facts
-        count = deletable(policy, facts, self._clock.time_ms())
+        count = retention.expired(facts, self._clock.time_ms())
         count = max(count, self._segments.number_of(self.log_start_offset))
         if up_to < self.log_end_offset:
             count = min(count, self._segments.number_of(up_to))

@@ -64,7 +64,7 @@ class LogSegments(Sequence[LogSegment]):
 
     @property
     def facts(self) -> list[SegmentFacts]:
-        """The segments for retention policies, oldest first."""
+        """The segments for Retention, oldest first."""
         return [
             SegmentFacts(segment.base_offset, segment.size, segment.newest_ms)
             for segment in self._segments

@@ -32,7 +32,7 @@ from kafka08.log.names import (
     parse_partition_directory,
     partition_directory,
 )
-from kafka08.log.retention import Committed, PolicyFor, everything, kafka_retention
+from kafka08.log.retention import Committed, Retention, everything
 from kafka08.log.stored_format import has_record_batches, segment_of_magic_1
 from kafka08.metrics import Timings
 from kafka08.runtime.disk import Disk
@@ -65,7 +65,6 @@ class LogManager:
     """The logs under `directories` (log.dirs), which are created if missing and locked at once.
 
     topic_configs   topic → its overrides in ZooKeeper
-    retention       the policy of each log, from its configuration
     pause           called periodically in loops over all logs; may let other tasks run
     draw_unique     from 0.10.2 on: directories of deleted logs are renamed, and removed later or by
                     the next load; None: they are removed at once, and load refuses renamed ones
@@ -86,7 +85,6 @@ class LogManager:
         disk: Disk = SYSTEM_DISK,
         background: Background | None = None,
         draw_jitter: DrawJitter = no_jitter,
-        retention: PolicyFor = kafka_retention,
         crash: crashpoints.CrashPoint = crashpoints.never,
         pause: Callable[[], object] = lambda: None,
         draw_unique: DrawUnique | None = None,
@@ -100,7 +98,6 @@ class LogManager:
         self.disk = disk
         self._background = background or Inline()
         self._draw_jitter = draw_jitter
-        self._retention = retention
         self._crash = crash
         self._pause = pause
         self._draw_unique = draw_unique
@@ -531,9 +528,9 @@ class LogManager:
         deleted = 0
         for one in self._logs_with_pauses():
             if one.config.deletes and not one.is_being_cleaned:
-                end = committed(one.topic_partition)
+                kept = Retention(one.config.retention_limit_ms, one.config.retention_bytes)
                 with _others_go_on(one):
-                    deleted += one.delete_old_segments(self._retention(one.config), end)
+                    deleted += one.delete_old_segments(kept, committed(one.topic_partition))
         return deleted
 
     def expire_producers(self, after_ms: int) -> None:

@@ -66,7 +66,7 @@ class ReadableLog:
 
     @property
     def segment_facts(self) -> list[SegmentFacts]:
-        """The segments for retention policies, oldest first."""
+        """The segments for Retention, oldest first."""
         return self._segments.facts
 
     @property

@@ -18,7 +18,7 @@ from kafka08.log.cleaner_pass import CleaningAborted, CleaningFailed
 from kafka08.log.cleaner_plan import CleanerConfig
 from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
-from kafka08.log.retention import TimeRetention
+from kafka08.log.retention import Retention
 from kafka08.log.throttle import Throttle
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP
@@ -447,7 +447,7 @@ def test_a_log_that_goes_ends_the_pass(two_segments: Log, number: int, how: str)
         "close": log.close,
         "delete": log.delete,
         "start anew": lambda: log.truncate_fully_and_start_at(100),
-        "retention": lambda: log.delete_old_segments(TimeRetention(-(10**14))),
+        "retention": lambda: log.delete_old_segments(Retention(-(10**14))),
     }
     with pytest.raises(CleaningAborted):
         cleaning(log, native=At(number, ways[how])).run()

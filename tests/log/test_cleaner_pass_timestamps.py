@@ -15,7 +15,7 @@ from kafka08.log.cleaner_plan import CleanerConfig
 from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
-from kafka08.log.retention import kafka_retention
+from kafka08.log.retention import Retention
 from kafka08.log.time_index import TIME_ENTRY
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
@@ -198,7 +198,7 @@ class TestRetention:
         """From 0.9 on, retention.ms -1 means no limit."""
         assert [0] == self.retained(tmp_path, clock, 5, retention_ms=-1)
         for level, segments in ((Level.V0_8_2, 1), (Level.V0_9_0, 0)):
-            policy = kafka_retention(LogConfig(level=level, retention_ms=-1))
+            policy = Retention(LogConfig(level=level, retention_ms=-1).retention_limit_ms)
             manager = manager_of(tmp_path / str(level), clock)
             log = manager.get_or_create(TopicPartition("t", 0))
             log.append(keyed(SECOND))

@@ -9,7 +9,7 @@ import pytest
 
 from kafka08.log import crashpoints
 from kafka08.log.log import Log
-from kafka08.log.retention import TimeRetention
+from kafka08.log.retention import Retention
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.simulation.memory_disk import MemoryDisk
@@ -68,7 +68,7 @@ def _live(log: Log) -> None:
     log.truncate_to(7)
 
 
-class _Oldest:
+class _Oldest(Retention):
     def expired(self, segments: object, now_ms: int) -> int:
         return 1
 
@@ -128,7 +128,7 @@ def test_retention_that_died_half_way_is_finished(
     start drops the segment and its index."""
     log = _prepared(open_log, CrashAt(crashpoints.DELETE_LOG_RENAMED))
     with pytest.raises(Died):
-        log.delete_old_segments(TimeRetention(-(10**13)))
+        log.delete_old_segments(Retention(-(10**13)))
     disk.open_directory(log.directory).sync()
     end()
     again = open_log(recovery_point=4)

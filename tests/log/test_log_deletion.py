@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import StorageError
-from kafka08.log.retention import TimeRetention
+from kafka08.log.retention import Retention
 from kafka08.protocol import message_set
 from kafka08.runtime.system_disk import SystemDisk
 from tests.log.conftest import (
@@ -36,7 +36,7 @@ def test_retention_renames_first_and_deletes_later(open_log: OpenLog, background
     log.append(a_set(b"c"))
     log.flush()
     set_times(log, 300, 200, 100)
-    assert 1 == log.delete_old_segments(TimeRetention(250))
+    assert 1 == log.delete_old_segments(Retention(250))
     assert 1 == log.log_start_offset
     deleted = [f"{0:020d}.index.deleted", f"{0:020d}.log.deleted"]
     assert deleted == [name for name in names_in(log.directory) if name.endswith(".deleted")]
@@ -53,7 +53,7 @@ def test_a_reader_keeps_its_slice(open_log: OpenLog, background: Deferred) -> No
     found = log.read(0, 1000)
     descriptor = found.file.fd  # type: ignore[attr-defined]  # of a SystemFile
     set_times(log, 1)
-    log.delete_old_segments(TimeRetention(-1))
+    log.delete_old_segments(Retention(-1))
     background.run_all()
     assert [f"{1:020d}.index", f"{1:020d}.log"] == names_in(log.directory)
     assert b"old" == next(message_set.decode(found.bytes())).value
@@ -68,9 +68,9 @@ def test_retention_of_everything_rolls_first(open_log: OpenLog) -> None:
     """If every segment expires, the log rolls first and continues at its end. An empty log is left
     alone."""
     log = open_log()
-    assert 0 == log.delete_old_segments(TimeRetention(-1))
+    assert 0 == log.delete_old_segments(Retention(-1))
     log.append(a_set(b"a"))
-    assert 1 == log.delete_old_segments(TimeRetention(-1000 * 86_400 * 365 * 20))
+    assert 1 == log.delete_old_segments(Retention(-1000 * 86_400 * 365 * 20))
     assert ([1], 1) == (bases(log), log.log_end_offset)
 
 
@@ -88,11 +88,11 @@ def test_retention_looks_at_no_file_of_an_empty_log(
 
     monkeypatch.setattr(SystemDisk, "modified_ns", counted)
     log = open_log()
-    assert 0 == log.delete_old_segments(TimeRetention(-1000 * 86_400 * 365 * 20))
+    assert 0 == log.delete_old_segments(Retention(-1000 * 86_400 * 365 * 20))
     assert [] == looks
     log.append(a_set(b"a"))
     log.roll()
-    assert 1 == log.delete_old_segments(TimeRetention(-1000 * 86_400 * 365 * 20))
+    assert 1 == log.delete_old_segments(Retention(-1000 * 86_400 * 365 * 20))
     assert [1] == bases(log)
     assert looks
 
@@ -181,7 +181,7 @@ def test_delete_removes_the_directory(open_log: OpenLog, background: Deferred) -
     nothing and reports no error."""
     log = open_log()
     log.append(a_set(b"a"))
-    log.delete_old_segments(TimeRetention(-(10**13)))
+    log.delete_old_segments(Retention(-(10**13)))
     log.delete()
     assert not log.directory.exists()
     background.tasks.pop()[1]()

@@ -15,14 +15,14 @@ from kafka08.log.leader_epochs import EpochStart
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
 from kafka08.log.names import LOG_START_CHECKPOINT
-from kafka08.log.retention import SizeRetention
+from kafka08.log.retention import Retention
 from kafka08.log.slices import AppendInfo
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 from tests.log.conftest import Deferred, ManualClock, OpenLog
 from tests.log.test_log_records import FORMAT_2, end, names, sent
 
 TP = TopicPartition("t", 0)
-KEEP = SizeRetention(-1)
+KEEP = Retention(retention_bytes=-1)
 
 Open = Callable[[], LogManager]
 
@@ -106,10 +106,10 @@ def test_segments_below_the_start_go_with_retention(open_log: OpenLog) -> None:
 def test_retention_stops_below_the_high_watermark(open_log: OpenLog) -> None:
     """A start above it would stop followers of 0.11.0.3. Nothing is deleted with an unknown one."""
     log = filled(open_log(**FORMAT_2))
-    assert 0 == log.delete_old_segments(SizeRetention(0), 0)
-    assert 2 == log.delete_old_segments(SizeRetention(0), 5)
+    assert 0 == log.delete_old_segments(Retention(retention_bytes=0), 0)
+    assert 2 == log.delete_old_segments(Retention(retention_bytes=0), 5)
     assert 4 == log.log_start_offset
-    assert 1 == log.delete_old_segments(SizeRetention(0), 6)
+    assert 1 == log.delete_old_segments(Retention(retention_bytes=0), 6)
 
 
 def test_epochs_begin_at_the_start(open_log: OpenLog) -> None:

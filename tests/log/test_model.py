@@ -16,7 +16,7 @@ from kafka08.errors import OffsetOutOfRange
 from kafka08.log.check import check_log
 from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
-from kafka08.log.retention import SizeRetention
+from kafka08.log.retention import Retention
 from kafka08.protocol import message_set
 from tests.log.conftest import Deferred, ManualClock, a_set
 
@@ -118,7 +118,7 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(keep=st.integers(0, 2000))
     def retain(self, keep: int) -> None:
-        deleted = self.log.delete_old_segments(SizeRetention(keep))
+        deleted = self.log.delete_old_segments(Retention(retention_bytes=keep))
         assert not deleted or self.log.size >= keep
         self.start_offset = self.log.log_start_offset
         self.model = {o: v for o, v in self.model.items() if o >= self.start_offset}

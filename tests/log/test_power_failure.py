@@ -16,6 +16,7 @@ from kafka08.log.check import check_log
 from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
+from kafka08.log.retention import Retention
 from kafka08.protocol import message_set
 from kafka08.simulation.memory_disk import Gone, MemoryDisk
 from kafka08.structs import TopicPartition
@@ -35,14 +36,14 @@ class PowerLost(BaseException):
     """Raised at the change at which the machine stops."""
 
 
-class Oldest:
-    """A retention policy that expires the oldest segments."""
+def oldest(count: int) -> Retention:
+    """Retention that expires the oldest segments."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    class Oldest(Retention):
+        def expired(self, segments: object, now_ms: int) -> int:
+            return count
 
-    def expired(self, segments: object, now_ms: int) -> int:
-        return self.count
+    return Oldest()
 
 
 class Machine:
@@ -135,7 +136,7 @@ class Machine:
         bases = [facts.base_offset for facts in log.segment_facts]
         count = self.random.randrange(len(bases))
         self.safe = (bases[count], max(self.safe[1], bases[count]))
-        log.delete_old_segments(Oldest(count))
+        log.delete_old_segments(oldest(count))
         self.values = {o: v for o, v in self.values.items() if o >= bases[count]}
 
     def restart(self) -> None:

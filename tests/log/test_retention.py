@@ -1,19 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.log.config import LogConfig
-from kafka08.log.retention import (
-    PolicyChain,
-    SegmentFacts,
-    SizeRetention,
-    TimeRetention,
-    deletable,
-    kafka_retention,
-)
+from kafka08.log.retention import Retention, SegmentFacts
 
 NOW_MS = 1_000_000
 
@@ -29,45 +19,35 @@ def test_time_stops_at_the_first_young_segment() -> None:
     """Old segments behind a young one stay, so that a log has no gaps. A segment exactly at the
     limit is young."""
     segments = facts((1, 500), (1, 101), (1, 100), (1, 900))
-    assert 2 == TimeRetention(100).expired(segments, NOW_MS)
+    assert 2 == Retention(100).expired(segments, NOW_MS)
 
 
 def test_a_negative_retention_time_deletes_everything() -> None:
     """0.8: -1 deletes everything; it does not mean "unlimited"."""
-    assert 2 == TimeRetention(-1).expired(facts((1, 0), (1, 0)), NOW_MS)
+    assert 2 == Retention(-1).expired(facts((1, 0), (1, 0)), NOW_MS)
 
 
 def test_size_keeps_at_least_retention_bytes() -> None:
     """A segment goes only if the rest still has at least retention.bytes."""
     segments = facts((10, 0), (10, 0), (10, 0))
     assert [2, 1, 1, 0, 0, 0] == [
-        SizeRetention(limit).expired(segments, NOW_MS) for limit in (10, 11, 20, 21, 30, 31)
+        Retention(retention_bytes=limit).expired(segments, NOW_MS)
+        for limit in (10, 11, 20, 21, 30, 31)
     ]
-    assert 3 == SizeRetention(0).expired(segments, NOW_MS)
-    assert 0 == SizeRetention(-1).expired(segments, NOW_MS)
+    assert 3 == Retention(retention_bytes=0).expired(segments, NOW_MS)
+    assert 0 == Retention(retention_bytes=-1).expired(segments, NOW_MS)
 
 
 def test_retention_by_size_follows_retention_by_time() -> None:
     """Retention by size runs after retention by time, on what that left, as in Kafka."""
-    policy = kafka_retention(LogConfig(retention_ms=100, retention_bytes=10))
-    assert 2 == policy.expired(facts((10, 500), (10, 0), (10, 0)), NOW_MS)
+    assert 2 == Retention(100, 10).expired(facts((10, 500), (10, 0), (10, 0)), NOW_MS)
 
 
 def test_an_empty_active_segment_stays() -> None:
     """An empty active segment stays, because the log would only create it again."""
-    assert 1 == deletable(TimeRetention(-1), facts((5, 9), (0, 9)), NOW_MS)
-    assert 0 == deletable(TimeRetention(-1), facts((0, 9)), NOW_MS)
-    assert 1 == deletable(TimeRetention(-1), facts((1, 9)), NOW_MS)
-
-
-def test_any_object_with_expired_is_a_policy() -> None:
-    """A retention policy is any object with the method `expired`."""
-
-    class KeepThree:
-        def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
-            return max(0, len(segments) - 3)
-
-    assert 2 == PolicyChain((KeepThree(),)).expired(facts(*[(1, 0)] * 5), NOW_MS)
+    assert 1 == Retention(-1).expired(facts((5, 9), (0, 9)), NOW_MS)
+    assert 0 == Retention(-1).expired(facts((0, 9)), NOW_MS)
+    assert 1 == Retention(-1).expired(facts((1, 9)), NOW_MS)
 
 
 @given(
@@ -76,8 +56,9 @@ def test_any_object_with_expired_is_a_policy() -> None:
 )
 def test_size_retention_is_the_definition(segments: list[tuple[int, int]], limit: int) -> None:
     """Retention by size deletes the longest run of oldest segments that leaves at least the
-    limit."""
-    found = SizeRetention(limit).expired(facts(*segments), NOW_MS)
+    limit, but no empty active segment."""
+    found = Retention(retention_bytes=limit).expired(facts(*segments), NOW_MS)
     sizes = [size for size, _ in segments]
-    allowed = [n for n in range(len(sizes) + 1) if sum(sizes[n:]) >= limit]
+    most = len(sizes) if sizes[-1] else len(sizes) - 1
+    allowed = [n for n in range(most + 1) if sum(sizes[n:]) >= limit]
     assert (max(allowed, default=0) if limit >= 0 else 0) == found

@@ -11,7 +11,7 @@ from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
 from kafka08.format import batches
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.log import Log
-from kafka08.log.retention import SegmentFacts, SizeRetention
+from kafka08.log.retention import Retention, SegmentFacts
 from kafka08.simulation.kept_topic import COMPACT, DELETE
 from kafka08.simulation.memory_disk import MemoryFile
 from kafka08.simulation.plan import Fault
@@ -30,13 +30,13 @@ COMPACTION: Final = {**LONG, "cleanup": COMPACT}
     settings=RETENTION,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    expired = SizeRetention.expired
+    expired = Retention.expired
 
-    def more(self: SizeRetention, segments: Sequence[SegmentFacts], now_ms: int) -> int:
+    def more(self: Retention, segments: Sequence[SegmentFacts], now_ms: int) -> int:
         count = expired(self, segments, now_ms)
         return count + (0 < count < len(segments))
 
-    patch.setattr(SizeRetention, "expired", more)
+    patch.setattr(Retention, "expired", more)
 
 
 @planted(
