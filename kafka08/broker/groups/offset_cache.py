@@ -120,6 +120,8 @@ class _Partition:
 
 
 NO_GENERATION: Final = 0
+ABSENT: Final = _Partition(generation=-1)
+"""In place of a partition that is not here; it is only read."""
 
 
 class OffsetCache:
@@ -147,8 +149,7 @@ class OffsetCache:
 
     def is_current(self, partition: int, generation: int) -> bool:
         """Whether the load of that generation should continue."""
-        found = self._partitions.get(partition)
-        return found is not None and found.generation == generation
+        return self._partitions.get(partition, ABSENT).generation == generation
 
     def apply(
         self, partition: int, log_offset: int, key: OffsetKey, value: OffsetValue | None
@@ -184,9 +185,8 @@ class OffsetCache:
 
     def drop(self, partition: int) -> int:
         """Drop a partition that another broker leads now; returns the number of its offsets."""
-        found = self._partitions.pop(partition, None)
         self.loaded.discard(partition)
-        return 0 if found is None else len(found)
+        return len(self._partitions.pop(partition, ABSENT))
 
     def begin_commit(self, partition: int, keys: Iterable[OffsetKey]) -> int:
         """A commit of `keys` was appended to the log: until `end_commit` they do not expire,
@@ -202,12 +202,10 @@ class OffsetCache:
     def end_commit(self, partition: int, generation: int, keys: Iterable[OffsetKey]) -> None:
         """The commit of `keys` that `begin_commit` counted in that generation has failed, or was
         applied."""
-        found = self._partitions.get(partition)
-        # Counted in an earlier load: nothing of it is left.
-        if found is None or found.generation != generation:
-            return
-        for key in keys:
-            found.end(key)
+        # Else it was counted in an earlier load: nothing of it is left.
+        if self.is_current(partition, generation):
+            for key in keys:
+                self._partitions[partition].end(key)
 
     def add_to_transaction(
         self, partition: int, producer_id: int, log_offset: int, key: OffsetKey, value: OffsetValue
@@ -241,28 +239,20 @@ class OffsetCache:
 
     def of_group(self, partition: int, name: str) -> dict[OffsetKey, OffsetValue]:
         """All offsets of a group."""
-        found = self._partitions.get(partition)
-        group = None if found is None else found.groups.get(name)
-        if group is None:
-            return {}
+        group = self._partitions.get(partition, ABSENT).groups.get(name, _Group())
         return {key: e.value for key, e in group.entries.items() if e.value is not None}
 
     def count_of_group(self, partition: int, name: str) -> int:
         """The number of offsets of a group, with deleted ones that are kept yet."""
-        found = self._partitions.get(partition)
-        group = None if found is None else found.groups.get(name)
-        return 0 if group is None else len(group.entries)
+        return len(self._partitions.get(partition, ABSENT).groups.get(name, _Group()).entries)
 
     def has_group(self, partition: int, name: str) -> bool:
         """Whether the group has offsets, or a commit in progress."""
-        found = self._partitions.get(partition)
-        return found is not None and name in found.groups
+        return name in self._partitions.get(partition, ABSENT).groups
 
     def groups_of(self, partition: int) -> list[str]:
         """The groups of a partition that have an offset, or one in an open transaction."""
-        found = self._partitions.get(partition)
-        if found is None:
-            return []
+        found = self._partitions.get(partition, ABSENT)
         return [
             name
             for name, group in found.groups.items()
@@ -274,23 +264,14 @@ class OffsetCache:
         """The partitions that are being loaded."""
         return [number for number, found in self._partitions.items() if found.loading]
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether any partition is being loaded."""
-        return bool(self.loading)
-
     def keys(self, partition: int) -> list[OffsetKey]:
         """The keys with an offset in a partition."""
-        found = self._partitions.get(partition)
-        if found is None:
-            return []
+        found = self._partitions.get(partition, ABSENT)
         return [key for group in found.groups.values() for key in group.entries]
 
     def pending(self, partition: int) -> list[OffsetKey]:
         """The keys with a commit in progress."""
-        found = self._partitions.get(partition)
-        if found is None:
-            return []
+        found = self._partitions.get(partition, ABSENT)
         return [key for group in found.groups.values() for key in group.pending]
 
     def older(
@@ -298,9 +279,7 @@ class OffsetCache:
     ) -> list[OffsetKey]:
         """Those among `keys` whose record is before the log offset that `ends` has for their topic
         and partition; not while a commit of the same key is in progress."""
-        found = self._partitions.get(partition)
-        if found is None:
-            return []
+        found = self._partitions.get(partition, ABSENT)
         return [
             key
             for key in keys
@@ -321,8 +300,8 @@ class OffsetCache:
            of OffsetCommit.
         3. Not while a commit of the same key is in progress.
         """
-        found = self._partitions.get(partition)
-        if found is None or found.loading:
+        found = self._partitions.get(partition, ABSENT)
+        if found.loading:
             return []
         return [
             key
@@ -337,15 +316,6 @@ class OffsetCache:
     def __len__(self) -> int:
         """The number of cached offsets."""
         return sum(map(len, self._partitions.values()))
-
-    @property
-    def groups(self) -> int:
-        """The number of groups with offsets here."""
-        return sum(
-            bool(group.entries)
-            for found in self._partitions.values()
-            for group in found.groups.values()
-        )
 
 
 def _is_expired(value: OffsetValue, now_ms: int, retention_ms: int) -> bool:

@@ -366,7 +366,7 @@ class OffsetManager:
     @property
     def is_loading(self) -> bool:
         """Whether any partition is being loaded."""
-        return self._cache.is_loading
+        return bool(self._cache.loading)
 
     # Fetches
 
