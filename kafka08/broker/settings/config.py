@@ -25,7 +25,7 @@ from kafka08.protocol import compression
 from kafka08.protocol_version import ProtocolVersion, parse_protocol_version
 from kafka08.safety import OF_BROKERS
 from kafka08.structs import PLAINTEXT, Endpoint
-from kafka08.topic_config import POLICIES
+from kafka08.topic_config import POLICIES, TOPIC_KEYS
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
@@ -332,30 +332,18 @@ class BrokerConfig(BrokerKeys):
 
     def log_config(self) -> LogConfig:
         """The default configuration of every topic."""
-        return LogConfig(
-            level=self.level,
-            segment_bytes=self.log_segment_bytes,
-            segment_ms=self.log_roll_time_ms,
-            segment_jitter_ms=self.log_roll_jitter_time_ms,
-            segment_index_bytes=self.log_index_size_max_bytes,
-            index_interval_bytes=self.log_index_interval_bytes,
-            flush_messages=self.log_flush_interval_messages,
-            flush_ms=self.flush_interval_ms,
-            retention_ms=self.log_retention_time_ms,
-            retention_bytes=self.log_retention_bytes,
-            max_message_bytes=self.message_max_bytes,
-            cleanup_policy=self.cleanup_policy,
-            delete_retention_ms=self.log_cleaner_delete_retention_ms,
-            min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
-            file_delete_delay_ms=self.log_segment_delete_delay_ms,
-            min_insync_replicas=self.topics_in_sync,
-            message_format_version=self.log_message_format_version,
-            message_timestamp_type=self.log_message_timestamp_type,
-            message_timestamp_difference_max_ms=self.log_message_timestamp_difference_max_ms,
-            compression_type=self.compression_type,
-            min_compaction_lag_ms=self.log_cleaner_min_compaction_lag_ms,
-            preallocate=self.log_preallocate,
-        )
+        values = {
+            name.replace(".", "_"): getattr(self, key.broker_key.replace(".", "_"))
+            for name, key in TOPIC_KEYS.items()
+            if key.broker_key is not None
+        }
+        values["segment_ms"] = self.log_roll_time_ms
+        values["segment_jitter_ms"] = self.log_roll_jitter_time_ms
+        values["flush_ms"] = self.flush_interval_ms
+        values["retention_ms"] = self.log_retention_time_ms
+        values["cleanup_policy"] = self.cleanup_policy
+        values["min_insync_replicas"] = self.topics_in_sync
+        return LogConfig(level=self.level, **values)
 
 
 KEYS_AT: Final[Mapping[Level, Mapping[str, Key]]] = {

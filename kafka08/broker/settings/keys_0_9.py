@@ -7,6 +7,7 @@ default. Source: kafka.server.KafkaConfig 0.9.0.1, 0.10.2.2 and 0.11.0.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from kafka08.config import LONG_MAX, Config, key
@@ -16,10 +17,6 @@ from kafka08.structs import PLAINTEXT
 from kafka08.topic_config import CODECS, TIMESTAMP_TYPES
 
 V0_9_0, V0_10_2, V0_11_0 = Level.V0_9_0, Level.V0_10_2, Level.V0_11_0
-NO_QUOTAS: Final = "There are no quotas."
-NO_SSL: Final = "There are PLAINTEXT listeners only."
-NO_METRICS: Final = "There are no metrics reporters."
-NO_JAVA: Final = "Java classes cannot be loaded."
 
 
 SPELLINGS: Final = {"compression.type": str.lower, "security.inter.broker.protocol": str.upper}
@@ -43,6 +40,17 @@ def in_spelling_of_0_9(given: Mapping[str, Any], types: Mapping[str, Any]) -> di
 
 def _latest(level: Level) -> dict[str, str]:
     return {"default": str(LATEST[level])}
+
+
+def _unused(default: Any, *, since: Level = V0_9_0, **declared: Any) -> Any:
+    """A key without effect."""
+    return key(default, effect=False, since=since, **declared)
+
+
+_no_quotas: Final = partial(_unused, doc="There are no quotas.")
+_no_ssl: Final = partial(_unused, doc="There are PLAINTEXT listeners only.")
+_no_metrics: Final = partial(_unused, doc="There are no metrics reporters.")
+_no_java: Final = partial(_unused, doc="Java classes cannot be loaded.")
 
 
 class KeysSince0_9(Config):
@@ -108,14 +116,9 @@ class KeysSince0_9(Config):
     )
 
     # Log
-    log_preallocate: bool = key(
-        False, effect=False, since=V0_9_0, doc="Segments grow as they are written."
-    )
+    log_preallocate: bool = _unused(False, doc="Segments grow as they are written.")
     compression_type: str = key(
-        "producer",
-        choices=CODECS,
-        since=V0_9_0,
-        doc="Codec in which message sets are stored.",
+        "producer", choices=CODECS, since=V0_9_0, doc="Codec in which message sets are stored."
     )
     log_message_timestamp_type: str = key(
         "CreateTime",
@@ -138,22 +141,20 @@ class KeysSince0_9(Config):
         since=V0_10_2,
         doc="Age below which a message is not compacted.",
     )
-    create_topic_policy_class_name: str | None = key(None, effect=False, since=V0_10_2, doc=NO_JAVA)
-    alter_config_policy_class_name: str | None = key(None, effect=False, since=V0_11_0, doc=NO_JAVA)
+    create_topic_policy_class_name: str | None = _no_java(None, since=V0_10_2)
+    alter_config_policy_class_name: str | None = _no_java(None, since=V0_11_0)
     log_flush_start_offset_checkpoint_interval_ms: int = key(
         60_000,
         low=0,
         since=V0_11_0,
         doc="How often the log starts are written that no DeleteRecords has written.",
     )
-    delete_records_purgatory_purge_interval_requests: int = key(
-        1, effect=False, since=V0_11_0, doc="Completed operations leave the purgatory at once."
+    delete_records_purgatory_purge_interval_requests: int = _unused(
+        1, since=V0_11_0, doc="Completed operations leave the purgatory at once."
     )
 
     # Replication
-    replica_fetch_backoff_ms: int = key(
-        1000, low=0, effect=False, since=V0_9_0, doc="Always one second."
-    )
+    replica_fetch_backoff_ms: int = _unused(1000, low=0, doc="Always one second.")
     replica_fetch_response_max_bytes: int = key(
         10 << 20, low=0, since=V0_10_2, doc="Size limit of a fetch response to a follower."
     )
@@ -190,35 +191,19 @@ class KeysSince0_9(Config):
         doc="Longest transaction timeout that a producer may request.",
     )
     transaction_state_log_min_isr: int = key(
-        2,
-        low=1,
-        since=V0_11_0,
-        doc="min.insync.replicas of __transaction_state.",
+        2, low=1, since=V0_11_0, doc="min.insync.replicas of __transaction_state."
     )
     transaction_state_log_load_buffer_size: int = key(
-        5 << 20,
-        low=1,
-        since=V0_11_0,
-        doc="Bytes read at a time when transactions are loaded.",
+        5 << 20, low=1, since=V0_11_0, doc="Bytes read at a time when transactions are loaded."
     )
     transaction_state_log_replication_factor: int = key(
-        3,
-        low=1,
-        high=32767,
-        since=V0_11_0,
-        doc="Replicas of __transaction_state.",
+        3, low=1, high=32767, since=V0_11_0, doc="Replicas of __transaction_state."
     )
     transaction_state_log_num_partitions: int = key(
-        50,
-        low=1,
-        since=V0_11_0,
-        doc="Partitions of __transaction_state.",
+        50, low=1, since=V0_11_0, doc="Partitions of __transaction_state."
     )
     transaction_state_log_segment_bytes: int = key(
-        104_857_600,
-        low=1,
-        since=V0_11_0,
-        doc="segment.bytes of __transaction_state.",
+        104_857_600, low=1, since=V0_11_0, doc="segment.bytes of __transaction_state."
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = key(
         60_000,
@@ -234,74 +219,44 @@ class KeysSince0_9(Config):
     )
 
     # Quotas
-    quota_producer_default: int = key(
-        LONG_MAX, low=1, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_QUOTAS
-    )
-    quota_consumer_default: int = key(
-        LONG_MAX, low=1, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_QUOTAS
-    )
-    quota_window_num: int = key(11, low=1, effect=False, since=V0_9_0, doc=NO_QUOTAS)
-    quota_window_size_seconds: int = key(1, low=1, effect=False, since=V0_9_0, doc=NO_QUOTAS)
-    replication_quota_window_num: int = key(11, low=1, effect=False, since=V0_10_2, doc=NO_QUOTAS)
-    replication_quota_window_size_seconds: int = key(
-        1, low=1, effect=False, since=V0_10_2, doc=NO_QUOTAS
-    )
+    quota_producer_default: int = _no_quotas(LONG_MAX, low=1, high=LONG_MAX)
+    quota_consumer_default: int = _no_quotas(LONG_MAX, low=1, high=LONG_MAX)
+    quota_window_num: int = _no_quotas(11, low=1)
+    quota_window_size_seconds: int = _no_quotas(1, low=1)
+    replication_quota_window_num: int = _no_quotas(11, low=1, since=V0_10_2)
+    replication_quota_window_size_seconds: int = _no_quotas(1, low=1, since=V0_10_2)
 
     # Security and metrics
-    zookeeper_set_acl: bool = key(False, effect=False, since=V0_9_0, doc="Znodes have open ACLs.")
-    authorizer_class_name: str = key(
-        "", effect=False, since=V0_9_0, doc="There is no authorization."
-    )
-    principal_builder_class: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_protocol: str = key("TLS", effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_provider: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_cipher_suites: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_enabled_protocols: str = key(
-        "TLSv1.2,TLSv1.1,TLSv1", effect=False, since=V0_9_0, doc=NO_SSL
-    )
-    ssl_keystore_type: str = key("JKS", effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_keystore_location: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_keystore_password: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_key_password: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_truststore_type: str = key("JKS", effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_truststore_location: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_truststore_password: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_keymanager_algorithm: str = key("SunX509", effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_trustmanager_algorithm: str = key("PKIX", effect=False, since=V0_9_0, doc=NO_SSL)
-    ssl_endpoint_identification_algorithm: str | None = key(
-        None, effect=False, since=V0_9_0, doc=NO_SSL
-    )
-    ssl_secure_random_implementation: str | None = key(
-        None, effect=False, since=V0_10_2, doc=NO_SSL
-    )
-    ssl_client_auth: str = key(
-        "none",
-        choices=("required", "requested", "none"),
-        effect=False,
-        since=V0_9_0,
-        doc=NO_SSL,
-    )
+    zookeeper_set_acl: bool = _unused(False, doc="Znodes have open ACLs.")
+    authorizer_class_name: str = _unused("", doc="There is no authorization.")
+    principal_builder_class: str | None = _no_ssl(None)
+    ssl_protocol: str = _no_ssl("TLS")
+    ssl_provider: str | None = _no_ssl(None)
+    ssl_cipher_suites: str | None = _no_ssl(None)
+    ssl_enabled_protocols: str = _no_ssl("TLSv1.2,TLSv1.1,TLSv1")
+    ssl_keystore_type: str = _no_ssl("JKS")
+    ssl_keystore_location: str | None = _no_ssl(None)
+    ssl_keystore_password: str | None = _no_ssl(None)
+    ssl_key_password: str | None = _no_ssl(None)
+    ssl_truststore_type: str = _no_ssl("JKS")
+    ssl_truststore_location: str | None = _no_ssl(None)
+    ssl_truststore_password: str | None = _no_ssl(None)
+    ssl_keymanager_algorithm: str = _no_ssl("SunX509")
+    ssl_trustmanager_algorithm: str = _no_ssl("PKIX")
+    ssl_endpoint_identification_algorithm: str | None = _no_ssl(None)
+    ssl_secure_random_implementation: str | None = _no_ssl(None, since=V0_10_2)
+    ssl_client_auth: str = _no_ssl("none", choices=("required", "requested", "none"))
     sasl_enabled_mechanisms: str = key(
         "GSSAPI", since=V0_10_2, doc="Mechanisms that SaslHandshake lists; none of them works here."
     )
-    sasl_mechanism_inter_broker_protocol: str = key(
-        "GSSAPI", effect=False, since=V0_10_2, doc=NO_SSL
-    )
-    sasl_kerberos_service_name: str | None = key(None, effect=False, since=V0_9_0, doc=NO_SSL)
-    sasl_kerberos_kinit_cmd: str = key("/usr/bin/kinit", effect=False, since=V0_9_0, doc=NO_SSL)
-    sasl_kerberos_ticket_renew_window_factor: float = key(
-        0.8, effect=False, since=V0_9_0, doc=NO_SSL
-    )
-    sasl_kerberos_ticket_renew_jitter: float = key(0.05, effect=False, since=V0_9_0, doc=NO_SSL)
-    sasl_kerberos_min_time_before_relogin: int = key(
-        60_000, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_SSL
-    )
-    sasl_kerberos_principal_to_local_rules: str = key(
-        "DEFAULT", effect=False, since=V0_9_0, doc=NO_SSL
-    )
-    metric_reporters: str = key("", effect=False, since=V0_9_0, doc=NO_METRICS)
-    metrics_num_samples: int = key(2, low=1, effect=False, since=V0_9_0, doc=NO_METRICS)
-    metrics_sample_window_ms: int = key(
-        30_000, low=1, high=LONG_MAX, effect=False, since=V0_9_0, doc=NO_METRICS
-    )
-    metrics_recording_level: str = key("INFO", effect=False, since=V0_10_2, doc=NO_METRICS)
+    sasl_mechanism_inter_broker_protocol: str = _no_ssl("GSSAPI", since=V0_10_2)
+    sasl_kerberos_service_name: str | None = _no_ssl(None)
+    sasl_kerberos_kinit_cmd: str = _no_ssl("/usr/bin/kinit")
+    sasl_kerberos_ticket_renew_window_factor: float = _no_ssl(0.8)
+    sasl_kerberos_ticket_renew_jitter: float = _no_ssl(0.05)
+    sasl_kerberos_min_time_before_relogin: int = _no_ssl(60_000, high=LONG_MAX)
+    sasl_kerberos_principal_to_local_rules: str = _no_ssl("DEFAULT")
+    metric_reporters: str = _no_metrics("")
+    metrics_num_samples: int = _no_metrics(2, low=1)
+    metrics_sample_window_ms: int = _no_metrics(30_000, low=1, high=LONG_MAX)
+    metrics_recording_level: str = _no_metrics("INFO", since=V0_10_2)

@@ -14,7 +14,7 @@ from kafka08.broker.topics.topic_config_texts import bucket, java_double
 from kafka08.config import LONG_MAX
 from kafka08.log.config import LogConfig
 from kafka08.protocol.describe_configs import DescribedConfig
-from kafka08.topic_config import KEYS_AT, MESSAGE_FORMAT, TOPIC_KEYS, UNCLEAN_ELECTIONS
+from kafka08.topic_config import KEYS_AT, MESSAGE_FORMAT, TOPIC_KEYS
 
 LAST: Final = frozenset({"segment.ms", "segment.index.bytes"})
 """Keys behind the others of their bucket."""
@@ -43,8 +43,6 @@ def topic_entries(
         values["retention.ms"] = -1
     if MESSAGE_FORMAT not in overrides:
         values[MESSAGE_FORMAT] = str(config.message_format)
-    if UNCLEAN_ELECTIONS not in overrides:
-        values[UNCLEAN_ELECTIONS] = config.unclean_leader_election_enable
     return [
         DescribedConfig(name, text_of(value), False, name not in overrides, False)
         for name, value in values.items()
