@@ -47,15 +47,6 @@ class FollowerReplica:
     leader_log_end   this broker's LEO at that fetch
     """
 
-    __slots__ = (
-        "broker_id",
-        "last_caught_up",
-        "last_fetch",
-        "leader_log_end",
-        "log_end_offset",
-        "log_start_offset",
-    )
-
     def __init__(self, broker_id: int, now: float) -> None:
         self.broker_id = broker_id
         self.last_fetch = self.last_caught_up = now
@@ -85,26 +76,6 @@ class LeaderState:
     produce_requests         count of the sets of Produce requests that were appended
     fetch_requests           count of the responses to Fetch requests
     """
-
-    __slots__ = (
-        "bytes_in",
-        "bytes_out",
-        "fetch_requests",
-        "followers",
-        "high_watermark",
-        "high_watermark_max",
-        "is_internal",
-        "is_leader",
-        "is_queued",
-        "isr",
-        "leader_epoch",
-        "log",
-        "maximal_isr",
-        "messages_in",
-        "produce_requests",
-        "reached_in_sync",
-        "topic_partition",
-    )
 
     if TYPE_CHECKING:
         topic_partition: Any
@@ -215,17 +186,6 @@ class FollowerState:
     leader_start     the leader's log start offset that is known here; -1 at first
     frame_position   of its fetch offset in the frame of the request
     """
-
-    __slots__ = (
-        "expected_bytes",
-        "frame_position",
-        "is_followed",
-        "lag",
-        "leader_start",
-        "max_bytes",
-        "partition",
-        "unsettled",
-    )
 
     if TYPE_CHECKING:
         partition: LeaderState
