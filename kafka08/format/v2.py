@@ -289,15 +289,13 @@ def read_field(view: memoryview, at: int, end: int) -> tuple[memoryview | None, 
 
 
 def _encoded(message: Message, base_offset: int, first_ms: int) -> bytes:
-    body = bytearray(b"\0")
-    body += varint(message.timestamp_ms - first_ms, 64)
-    body += varint(message.offset - base_offset)
-    for field in (message.key, message.value):
-        body += prefixed(field)
-    body += varint(len(message.headers))
-    for name, content in message.headers:
-        body += prefixed(name.encode()) + prefixed(content)
-    return varint(len(body)) + bytes(body)
+    return record(
+        message.timestamp_ms - first_ms,
+        message.offset - base_offset,
+        message.key,
+        message.value,
+        encoded_headers(message.headers),
+    )
 
 
 def record(

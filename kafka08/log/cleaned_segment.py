@@ -59,8 +59,6 @@ class CleanedSegment:
         self._log_path = log_file(directory, base_offset)
         self._index_path = index_file(directory, base_offset)
         self._time_path = time_index_file(directory, base_offset)
-        self._aborted_path = transaction_index_file(directory, base_offset)
-        self._has_aborted = False
         self._index_interval_bytes = index_interval_bytes
         self._max_index_bytes = index_bytes - index_bytes % INDEX_ENTRY_BYTES
         # Room for the last entry is reserved.
@@ -74,9 +72,13 @@ class CleanedSegment:
         self._log = open_file(disk, _with(self._log_path, CLEANED_SUFFIX), OpenMode.REPLACE)
         self._index_out = open_file(disk, _with(self._index_path, CLEANED_SUFFIX), OpenMode.REPLACE)
         self._times_out: File | None = None
+        # The index comes last: a load rebuilds both indexes if it is missing.
+        self._paths = [self._log_path, self._index_path]
+        """In the order in which they are renamed."""
         if has_timestamps:
             path = _with(self._time_path, CLEANED_SUFFIX)
             self._times_out = open_file(disk, path, OpenMode.REPLACE)
+            self._paths.insert(1, self._time_path)
 
     def append(self, survivors: Buffer) -> None:
         """Write the next entries. StorageError; CorruptLog if the segment would exceed the 32 bits
@@ -109,12 +111,13 @@ class CleanedSegment:
         have batches of."""
         if not transactions:
             return
-        path = _with(self._aborted_path, CLEANED_SUFFIX)
+        aborted_path = transaction_index_file(self._directory, self.base_offset)
+        path = _with(aborted_path, CLEANED_SUFFIX)
         with storage_errors("write", path):
             file = self._disk.open(path, OpenMode.REPLACE)
             file.pwrite(b"".join(one.encode() for one in transactions), 0)
             file.sync()
-        self._has_aborted = True
+        self._paths.insert(0, aborted_path)  # first: nothing else can write it again
 
     def begin_swap(self) -> None:
         """Make this segment valid in place of the ones that it replaces, from now on."""
@@ -131,23 +134,14 @@ class CleanedSegment:
 
     def discard(self) -> None:
         """Delete the output. Does nothing after `begin_swap`."""
-        remove(self._disk, _with(self._log_path, CLEANED_SUFFIX))
-        remove(self._disk, _with(self._index_path, CLEANED_SUFFIX))
-        if self._times_out is not None:
-            remove(self._disk, _with(self._time_path, CLEANED_SUFFIX))
-        if self._has_aborted:
-            remove(self._disk, _with(self._aborted_path, CLEANED_SUFFIX))
+        for path in self._paths:
+            remove(self._disk, _with(path, CLEANED_SUFFIX))
 
     def _rename(self, old: str, new: str) -> None:
-        # First: nothing else can write it again.
-        if self._has_aborted:
-            rename(self._disk, _with(self._aborted_path, old), _with(self._aborted_path, new))
-        rename(self._disk, _with(self._log_path, old), _with(self._log_path, new))
-        self._crash(crashpoints.SWAP_LOG_RENAMED)
-        # The index comes last: a load rebuilds both indexes if it is missing.
-        if self._times_out is not None:
-            rename(self._disk, _with(self._time_path, old), _with(self._time_path, new))
-        rename(self._disk, _with(self._index_path, old), _with(self._index_path, new))
+        for path in self._paths:
+            rename(self._disk, _with(path, old), _with(path, new))
+            if path == self._log_path:
+                self._crash(crashpoints.SWAP_LOG_RENAMED)
 
     def _extend_index(self, survivors: memoryview) -> None:
         position = 0

@@ -16,7 +16,7 @@ from kafka08.log.files import (
     storage_errors,
     sync_directory,
 )
-from kafka08.log.lock import DirectoryLock
+from kafka08.log.lock import lock_directory
 from kafka08.log.names import CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_CHECKPOINT
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -49,7 +49,7 @@ class LogDirectory:
                 f"{path} belongs to another user, who could have this broker delete or write files "
                 "elsewhere. Give it to the broker's user (chown)"
             )
-        self._lock = DirectoryLock(path, disk)
+        self._lock = lock_directory(path, disk)
         self._marker = path / CLEAN_SHUTDOWN_FILE
         self.was_clean = exists(disk, self._marker)
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, crash, disk)

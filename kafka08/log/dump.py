@@ -144,6 +144,36 @@ class _Sound(NamedTuple):
     of_bytes: int
 
 
+class _Error(NamedTuple):
+    """A kind of error: the line about a file, and that about a pair of numbers in it."""
+
+    heading: str
+    line: str
+    is_reversed: bool = False
+    """The last one of a file comes first."""
+
+
+MISMATCH: Final = _Error("Mismatches in :{}", "  Index offset: {}, log offset: {}", True)
+WRONG_TIME: Final = _Error(
+    "Found timestamp mismatch in :{}", "  Index timestamp: {}, log timestamp: {}"
+)
+FALLING_TIME: Final = _Error(
+    "Found out of order timestamp in :{}",
+    "  Index timestamp: {}, Previously indexed timestamp: {}",
+)
+LOST_OFFSET: Final = _Error(
+    "The following indexed offsets are not found in the log.",
+    "Indexed offset: {}, found log offset: {}",
+)
+GAP: Final = _Error("Non-secutive offsets in :{}", "  {} is followed by {}", True)
+LEADING_NOWHERE: Final = _Error(
+    "The following index entries lead to no message that can be read in :{}",
+    "  Index offset: {}, position: {}",
+)
+ERRORS: Final = (MISMATCH, WRONG_TIME, FALLING_TIME, LOST_OFFSET, GAP, LEADING_NOWHERE)
+"""In the order of their lines."""
+
+
 def _text(data: bytes) -> str:
     """Keys and values as StringDecoder prints them: as UTF-8."""
     return data.decode("utf-8", "replace")
@@ -180,18 +210,15 @@ class LogDump:
         self._print_data_log = print_data_log
         self._deep_iteration = deep_iteration
         self._verify_index_only = verify_index_only
-        self._mismatches: dict[Path, list[tuple[int, int]]] = {}
-        self._gaps: dict[Path, list[tuple[int, int]]] = {}
-        self._wrong_times: dict[Path, list[tuple[int, int]]] = {}
-        self._falling_times: dict[Path, list[tuple[int, int]]] = {}
-        self._lost_offsets: dict[Path, list[tuple[int, int]]] = {}
-        self._leading_nowhere: dict[Path, list[tuple[int, int]]] = {}
+        self._errors: dict[_Error, dict[Path, list[tuple[int, ...]]]] = {
+            kind: {} for kind in ERRORS
+        }
         self._damaged: dict[Path, _Sound] = {}
 
     @property
     def found_damage(self) -> bool:
         """Whether there were messages that cannot be read, or index entries that lead to none."""
-        return bool(self._damaged or self._leading_nowhere)
+        return bool(self._damaged or self._errors[LEADING_NOWHERE])
 
     def lines(self, path: Path) -> Iterator[str]:
         """The dump of one file; empty for other types of files. CorruptLog for a name that is none
@@ -222,36 +249,20 @@ class LogDump:
                 yield dict(zip(PRODUCER, (*entry[:-1], first), strict=True))
 
     def complaints(self) -> Iterator[str]:
-        """The errors in the files dumped so far, the last one of each file first."""
-        for path, mismatches in self._mismatches.items():
-            yield f"Mismatches in :{path.absolute()}"
-            for index_offset, log_offset in reversed(mismatches):
-                yield f"  Index offset: {index_offset}, log offset: {log_offset}"
-        for path, wrong in self._wrong_times.items():
-            yield f"Found timestamp mismatch in :{path.absolute()}"
-            for index_time, log_time in wrong:
-                yield f"  Index timestamp: {index_time}, log timestamp: {log_time}"
-        for path, falling in self._falling_times.items():
-            yield f"Found out of order timestamp in :{path.absolute()}"
-            for index_time, before in falling:
-                yield f"  Index timestamp: {index_time}, Previously indexed timestamp: {before}"
-        for lost in self._lost_offsets.values():
-            yield "The following indexed offsets are not found in the log."
-            for index_offset, log_offset in lost:
-                yield f"Indexed offset: {index_offset}, found log offset: {log_offset}"
-        for path, gaps in self._gaps.items():
-            yield f"Non-secutive offsets in :{path.absolute()}"
-            for before, after in reversed(gaps):
-                yield f"  {before} is followed by {after}"
-        for path, nowhere in self._leading_nowhere.items():
-            yield f"The following index entries lead to no message that can be read in :{path}"
-            for offset, position in nowhere:
-                yield f"  Index offset: {offset}, position: {position}"
+        """The errors in the files dumped so far."""
+        for kind, found in self._errors.items():
+            for path, pairs in found.items():
+                yield kind.heading.format(path.absolute())
+                for pair in reversed(pairs) if kind.is_reversed else pairs:
+                    yield kind.line.format(*pair)
         for path, sound in self._damaged.items():
             yield (
                 f"Damaged :{path.absolute()}: {sound.entries} of {sound.of_entries} entries are "
                 f"sound, {sound.bytes} of {sound.of_bytes} bytes"
             )
+
+    def _note(self, kind: _Error, path: Path, *pair: int) -> None:
+        self._errors[kind].setdefault(path, []).append(pair)
 
     def _log_rows(self, path: Path) -> Iterator[Row | str]:
         file = open_file(self._disk, path, OpenMode.READ)
@@ -264,7 +275,7 @@ class LogDump:
             try:
                 for first, last, is_valid, row in self._entry_rows(entry, timed=timed):
                     if first is not None and last_offset not in (-1, first - 1):
-                        self._gaps.setdefault(path, []).append((last_offset, first))
+                        self._note(GAP, path, last_offset, first)
                     last_offset = last
                     is_sound &= is_valid
                     yield row
@@ -290,7 +301,7 @@ class LogDump:
         whether its CRC is right, the row. _Damage."""
         if entry.batch is None:
             for found in entry.messages(deep=self._deep_iteration):
-                row = self._timed_row(found) if timed else self._message_row(found)
+                row = self._message_row(found, timed=timed)
                 first = None if found.message.codec else found.offset
                 yield first, found.offset, found.is_valid, row
             return
@@ -353,44 +364,29 @@ class LogDump:
                 row["payload"] = _text(bytes(record.value))
         return row
 
-    def _message_row(self, found: _Found) -> Row:
+    def _message_row(self, found: _Found, *, timed: bool) -> Row:
+        """`timed`: the text of 0.10.2.2, with neither key nor payload of a message without a
+        value."""
         message = found.message
         row: Row = {
-            "offset": message.offset,
+            "offset": found.offset if timed else message.offset,
             "position": found.position,
+        }
+        if timed:
+            row[TIMESTAMP_TYPES[found.timestamp_type]] = found.timestamp_ms
+        row |= {
             "isvalid": found.is_valid,
             "payloadsize": -1 if message.value is None else len(message.value),
             "magic": message.magic,
-            "compresscodec": CODEC_NAMES[message.codec],
+            "compresscodec": (SHORT_CODEC_NAMES if timed else CODEC_NAMES)[message.codec],
             "crc": message.crc,
         }
         if message.key is not None:
             row["keysize"] = len(message.key)
-        if self._print_data_log:
+        if self._print_data_log and not (timed and message.value is None):
             if message.key is not None:
                 row["key"] = _text(message.key)
             row["payload"] = None if message.value is None else _text(message.value)
-        return row
-
-    def _timed_row(self, found: _Found) -> Row:
-        """The text of 0.10.2.2: neither key nor payload of a message without a value."""
-        message = found.message
-        row: Row = {
-            "offset": found.offset,
-            "position": found.position,
-            TIMESTAMP_TYPES[found.timestamp_type]: found.timestamp_ms,
-            "isvalid": found.is_valid,
-            "payloadsize": -1 if message.value is None else len(message.value),
-            "magic": message.magic,
-            "compresscodec": SHORT_CODEC_NAMES[message.codec],
-            "crc": message.crc,
-        }
-        if message.key is not None:
-            row["keysize"] = len(message.key)
-        if self._print_data_log and message.value is not None:
-            if message.key is not None:
-                row["key"] = _text(message.key)
-            row["payload"] = _text(message.value)
         return row
 
     def _index_rows(self, path: Path) -> Iterator[Row]:
@@ -406,9 +402,9 @@ class LogDump:
                 return  # a pre-allocated index of an empty segment
             offset = base_offset + relative
             if first is None:
-                self._leading_nowhere.setdefault(path, []).append((offset, position))
+                self._note(LEADING_NOWHERE, path, offset, position)
             elif first != offset:
-                self._mismatches.setdefault(path, []).append((offset, first))
+                self._note(MISMATCH, path, offset, first)
             if relative == 0 and number > 0:
                 return  # zeros after the last entry
             if not self._verify_index_only:
@@ -442,11 +438,11 @@ class LogDump:
             place = places[bisect_right(places, offset, key=lambda entry: entry.offset) - 1]
             found_offset, found_ms = self._largest_at(file, log_path, place, size, offset)
             if found_offset != offset:
-                self._lost_offsets.setdefault(path, []).append((offset, found_offset))
+                self._note(LOST_OFFSET, path, offset, found_offset)
             elif found_ms != timestamp_ms:
-                self._wrong_times.setdefault(path, []).append((timestamp_ms, found_ms))
+                self._note(WRONG_TIME, path, timestamp_ms, found_ms)
             if found_offset == offset and before_ms >= timestamp_ms:
-                self._falling_times.setdefault(path, []).append((timestamp_ms, before_ms))
+                self._note(FALLING_TIME, path, timestamp_ms, before_ms)
             if not self._verify_index_only:
                 yield {"timestamp": timestamp_ms, "offset": offset}
             before_ms = timestamp_ms

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import StorageError
-from kafka08.log.lock import DirectoryLock
+from kafka08.log.lock import lock_directory
 
 TRY_LOCK = """
 import fcntl, sys
@@ -34,7 +34,7 @@ def state_for_others(directory: Path) -> str:
 def test_another_process_is_kept_out_until_release(tmp_path: Path) -> None:
     """The lock is a POSIX record lock, which Java's FileChannel.tryLock takes too. The file stays
     after the release."""
-    lock = DirectoryLock(tmp_path)
+    lock = lock_directory(tmp_path)
     assert "taken" == state_for_others(tmp_path)
     lock.release()
     assert "free" == state_for_others(tmp_path)
@@ -44,9 +44,9 @@ def test_another_process_is_kept_out_until_release(tmp_path: Path) -> None:
 def test_the_same_process_is_kept_out_without_losing_the_lock(tmp_path: Path) -> None:
     """A second lock in the same process is refused. POSIX would grant it, and closing the second
     descriptor would drop the first lock."""
-    lock = DirectoryLock(tmp_path)
+    lock = lock_directory(tmp_path)
     with pytest.raises(StorageError, match=r"Failed to acquire lock on file \.lock in"):
-        DirectoryLock(tmp_path)
+        lock_directory(tmp_path)
     assert "taken" == state_for_others(tmp_path)
     lock.release()
-    DirectoryLock(tmp_path).release()
+    lock_directory(tmp_path).release()
