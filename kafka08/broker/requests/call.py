@@ -6,12 +6,13 @@ import enum
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from kafka08.errors import ApiError, ProtocolError, StorageError, code_of
 from kafka08.log_limit import caused_by
 from kafka08.protocol.codec import RequestHeader, encode_response
 from kafka08.protocol.types import Request, Response
+from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 
 if TYPE_CHECKING:
     from kafka08.broker.requests.context import BrokerContext
@@ -42,6 +43,7 @@ class Refuse(Protocol):
 
 
 P = ParamSpec("P")
+R = TypeVar("R", bound="Response | ResponseFrame | NoResponse")
 
 
 def send(
@@ -195,6 +197,15 @@ class Call:
         if isinstance(outcome, NoResponse):
             return None if outcome is NoResponse.PARKED else b""
         return outcome
+
+    def run_by_count(
+        self, name: str, count: int, run: Callable[[], R], *, is_large: bool = False
+    ) -> R | NoResponse:
+        """The result of `run`, or `run_in_greenlet` for more than PARTITIONS_AT_ONCE partitions or
+        groups."""
+        if count <= PARTITIONS_AT_ONCE:
+            return run()
+        return self.run_in_greenlet(name, run, is_large=is_large)
 
     def run_in_greenlet(
         self,

@@ -17,6 +17,7 @@ A handler that waits for ZooKeeper, other brokers or many files does so in a gre
 one that has more than PARTITIONS_AT_ONCE partitions or groups to handle:
 
     return call.run_in_greenlet("Metadata", create)
+    return call.run_by_count("ListGroups", len(groups), respond)
 
 Expected errors of one partition become its code in the response. An exception from `handle` (or
 from the function given to run_in_greenlet) becomes `refuse(request, code)`, with -1 for every

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
-from kafka08.broker.transactions.transactional_ids import Outcome
 from kafka08.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
 
 def handle(broker: BrokerContext, request: AddOffsetsToTxnRequest, call: Call) -> NoResponse:
-    def reply(outcome: Outcome) -> None:
-        call.respond(refuse(request, outcome.code))
-
     partition = TopicPartition(OFFSETS_TOPIC, broker.offset_manager.partition_for(request.group))
     broker.transactions.add(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         [partition],
-        call.answering(reply),
+        call.answering(lambda outcome: call.respond(refuse(request, outcome.code))),
     )
     return NoResponse.PARKED
 

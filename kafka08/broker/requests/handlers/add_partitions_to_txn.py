@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
-from kafka08.broker.transactions.transactional_ids import Outcome
 from kafka08.errors import OperationNotAttempted, UnknownTopicOrPartition
 from kafka08.protocol.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -17,16 +16,14 @@ from kafka08.protocol.add_partitions_to_txn import (
     partitions_of,
     results_of,
 )
-from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 from kafka08.structs import INTERNAL_TOPICS
 
 
 def handle(
     broker: BrokerContext, request: AddPartitionsToTxnRequest, call: Call
 ) -> AddPartitionsToTxnResponse | NoResponse:
-    if sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE:
-        return call.run_in_greenlet("AddPartitionsToTxn", lambda: add(broker, request, call))
-    return add(broker, request, call)
+    count = sum(len(topic.partitions) for topic in request.topics)
+    return call.run_by_count("AddPartitionsToTxn", count, lambda: add(broker, request, call))
 
 
 def add(
@@ -39,16 +36,12 @@ def add(
         codes = dict.fromkeys(partitions, OperationNotAttempted.code)
         codes.update(dict.fromkeys(unknown, UnknownTopicOrPartition.code))
         return AddPartitionsToTxnResponse(0, results_of(codes))
-
-    def reply(outcome: Outcome) -> None:
-        call.respond(refuse(request, outcome.code))
-
     broker.transactions.add(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         partitions,
-        call.answering(reply),
+        call.answering(lambda outcome: call.respond(refuse(request, outcome.code))),
     )
     return NoResponse.PARKED
 

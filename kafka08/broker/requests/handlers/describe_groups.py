@@ -25,9 +25,9 @@ from kafka08.runtime.yielding import PARTITIONS_AT_ONCE, yielding_batches
 def handle(
     broker: BrokerContext, request: DescribeGroupsRequest, call: Call
 ) -> Response | NoResponse:
-    if len(request.groups) <= PARTITIONS_AT_ONCE:
-        return respond(broker, request)
-    return call.run_in_greenlet("DescribeGroups", lambda: respond(broker, request), is_large=True)
+    return call.run_by_count(
+        "DescribeGroups", len(request.groups), lambda: respond(broker, request), is_large=True
+    )
 
 
 def respond(broker: BrokerContext, request: DescribeGroupsRequest) -> Response:

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from kafka08.broker.requests.call import Call, NoResponse
 from kafka08.broker.requests.context import BrokerContext
-from kafka08.broker.transactions.transactional_ids import Outcome
 from kafka08.protocol.end_txn import EndTxnRequest, EndTxnResponse
 
 
 def handle(broker: BrokerContext, request: EndTxnRequest, call: Call) -> NoResponse:
-    def reply(outcome: Outcome) -> None:
-        call.respond(refuse(request, outcome.code))
-
     broker.transactions.end(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         request.commits,
-        call.answering(reply),
+        call.answering(lambda outcome: call.respond(refuse(request, outcome.code))),
     )
     return NoResponse.PARKED
 

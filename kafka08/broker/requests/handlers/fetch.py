@@ -35,7 +35,6 @@ from kafka08.protocol.fetch import (
     FetchTopicResponse,
 )
 from kafka08.protocol.grouping import by_partition
-from kafka08.runtime.yielding import PARTITIONS_AT_ONCE
 
 if TYPE_CHECKING:
     from kafka08.network.server_connection import ResponseFrame
@@ -48,9 +47,7 @@ def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Response
         # A stable sort: all others keep the order of the request.
         request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
     wanted = by_partition(request.topics)
-    if len(wanted) <= PARTITIONS_AT_ONCE:
-        return answer(broker, wanted, call)
-    return call.run_in_greenlet("Fetch", lambda: answer(broker, wanted, call))
+    return call.run_by_count("Fetch", len(wanted), lambda: answer(broker, wanted, call))
 
 
 def answer(

@@ -19,16 +19,15 @@ logger = logging.getLogger(__name__)
 
 
 def handle(broker: BrokerContext, request: InitProducerIdRequest, call: Call) -> NoResponse:
-    def reply(outcome: Outcome) -> None:
-        call.respond(respond(outcome))
-
     def init() -> InitProducerIdResponse | NoResponse:
         transactional_id = request.transactional_id
         try:
             if transactional_id is None:
                 return respond(Outcome(NO_ERROR, broker.producer_ids.next_id(), 0))
             broker.transactions.init(
-                transactional_id, request.transaction_timeout_ms, call.answering(reply)
+                transactional_id,
+                request.transaction_timeout_ms,
+                call.answering(lambda outcome: call.respond(respond(outcome))),
             )
         except ZooKeeperError as error:
             logger.warning("No producer id for %s: %s", call.peer, error, extra=call.cause)

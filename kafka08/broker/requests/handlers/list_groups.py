@@ -21,9 +21,7 @@ def handle(broker: BrokerContext, request: ListGroupsRequest, call: Call) -> Res
         listed = [ListedGroup(one.name, one.protocol_type) for turn in turns for one in turn]
         return ListGroupsResponse(error_code, listed)
 
-    if len(groups) <= PARTITIONS_AT_ONCE:
-        return respond()
-    return call.run_in_greenlet("ListGroups", respond, is_large=True)
+    return call.run_by_count("ListGroups", len(groups), respond, is_large=True)
 
 
 def refuse(request: ListGroupsRequest, code: int) -> Response:

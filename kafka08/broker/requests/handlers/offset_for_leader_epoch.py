@@ -38,9 +38,7 @@ def handle(
         turns = yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE)
         return respond(request, [end_of(broker, *one) for turn in turns for one in turn])
 
-    if len(wanted) <= PARTITIONS_AT_ONCE:
-        return look()
-    return call.run_in_greenlet("OffsetForLeaderEpoch", look, is_large=True)
+    return call.run_by_count("OffsetForLeaderEpoch", len(wanted), look, is_large=True)
 
 
 def end_of(broker: BrokerContext, tp: TopicPartition, epoch: int) -> EpochEndOffset:

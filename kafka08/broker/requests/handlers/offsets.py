@@ -32,9 +32,7 @@ def handle(
     broker: BrokerContext, request: OffsetsRequest, call: Call
 ) -> OffsetsResponse | NoResponse:
     wanted = list(by_partition(request.topics).items())
-    if len(wanted) > PARTITIONS_AT_ONCE:
-        return call.run_in_greenlet("Offsets", lambda: respond(broker, request, call, wanted))
-    return respond(broker, request, call, wanted)
+    return call.run_by_count("Offsets", len(wanted), lambda: respond(broker, request, call, wanted))
 
 
 def respond(

@@ -34,11 +34,9 @@ def handle(
     broker: BrokerContext, request: TxnOffsetCommitRequest, call: Call
 ) -> TxnOffsetCommitResponse | NoResponse:
     offsets = offsets_of(request)
-    if len(offsets) > PARTITIONS_AT_ONCE:
-        return call.run_in_greenlet(
-            "TxnOffsetCommit", lambda: commit(broker, request, call, offsets)
-        )
-    return commit(broker, request, call, offsets)
+    return call.run_by_count(
+        "TxnOffsetCommit", len(offsets), lambda: commit(broker, request, call, offsets)
+    )
 
 
 def commit(

@@ -52,9 +52,7 @@ def handle(
                 broker.marker_writer.write(end, [tp for _, tp in some], done_one)
         return NoResponse.PARKED
 
-    if left > PARTITIONS_AT_ONCE:
-        return call.run_in_greenlet("WriteTxnMarkers", write)
-    return write()
+    return call.run_by_count("WriteTxnMarkers", left, write)
 
 
 def end_of(marker: TxnMarker) -> TransactionEnd:
