@@ -236,34 +236,6 @@ class DownConvertedBytes(bytes):
 DownConverted: TypeAlias = "DownConvertedBytes | LogSlice | ConvertedSet"
 
 
-class DownConverter:
-    """Converts the sets of one response to `magic`, each as it is needed. `lane`: that of its
-    client, for those that take a thread (BrokerRuntime.run_in_turn)."""
-
-    __slots__ = ("_lane", "_magic", "_room", "_runtime")
-
-    def __init__(self, runtime: BrokerRuntime, lane: str = "", magic: int = 0) -> None:
-        self._magic = magic
-        self._lane = lane
-        self._runtime = runtime
-        self._room = KEPT_BYTES_MAX
-
-    def convert(self, found: LogSlice) -> DownConverted:
-        """A slice in that magic: itself if it has nothing newer, or no whole message; a set whose
-        size might not be known yet; or the bytes."""
-        if not found.size:
-            return found
-        if found.size <= min(SMALL_BYTES, self._room):
-            small = converted_at_once(found, self._magic)
-            if small is not None:
-                self._room -= small.size if isinstance(small, DownConvertedBytes) else 0
-                return small
-        contents = contents_of(found, self._magic)
-        if contents.is_newer and contents.size:
-            return ConvertedSet(found, contents, self._runtime, self._lane, self._magic)
-        return found
-
-
 def converted_at_once(found: LogSlice, magic: int) -> DownConvertedBytes | LogSlice | None:
     """The whole messages of a slice in `magic`, up to a broken one; the slice itself if that
     changes nothing. None for compressed messages, but not for record batches that unpack to little;
@@ -300,23 +272,42 @@ class DownConvertedResponse:
 
     sets    the index of a partition → its set
     errors  the index → InvalidMessage, if the first entry of its set cannot be converted
+    lane    that of its client, for sets that take a thread (BrokerRuntime.run_in_turn)
     """
 
     def __init__(
-        self, found: Mapping[int, LogSlice], runtime: BrokerRuntime, lane: str, magic: int = 0
+        self, found: Mapping[int, LogSlice], runtime: BrokerRuntime, lane: str, magic: int
     ) -> None:
         self.sets: dict[int, Any] = dict(found)
         self.errors: dict[int, BaseException] = {}
-        self._converter = DownConverter(runtime, lane, magic)
+        self._runtime = runtime
+        self._lane = lane
+        self._magic = magic
+        self._room = KEPT_BYTES_MAX
         self._kept_bytes = 0
         self._of_unknown_size: list[tuple[int, ConvertedSet]] = []
 
     def convert(self, numbers: Iterable[int]) -> None:
         """Put the sets of these partitions, which are slices, in that magic."""
         for number in numbers:
-            converted = self.sets[number] = self._converter.convert(self.sets[number])
+            converted = self.sets[number] = self._converted(self.sets[number])
             if isinstance(converted, ConvertedSet) and not converted.is_size_known:
                 self._of_unknown_size.append((number, converted))
+
+    def _converted(self, found: LogSlice) -> DownConverted:
+        """A slice in that magic: itself if it has nothing newer, or no whole message; a set whose
+        size might not be known yet; or the bytes."""
+        if not found.size:
+            return found
+        if found.size <= min(SMALL_BYTES, self._room):
+            small = converted_at_once(found, self._magic)
+            if small is not None:
+                self._room -= small.size if isinstance(small, DownConvertedBytes) else 0
+                return small
+        contents = contents_of(found, self._magic)
+        if contents.is_newer and contents.size:
+            return ConvertedSet(found, contents, self._runtime, self._lane, self._magic)
+        return found
 
     def find_sizes(self, done: Callable[[], object]) -> bool:
         """Compute the sizes that are not known yet. False: `done` is called in the hub later."""

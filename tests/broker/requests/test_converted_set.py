@@ -151,7 +151,7 @@ def slice_of(directory: Path, data: bytes, size: int | None = None) -> LogSlice:
 def old_response(*found: LogSlice, runtime: FakeRuntime | None = None) -> Any:
     """The response with the sizes of all sets."""
     reads = dict(enumerate(found))
-    old = DownConvertedResponse(reads, runtime or FakeRuntime(), "peer")
+    old = DownConvertedResponse(reads, runtime or FakeRuntime(), "peer", 0)
     old.convert(reads)
     old.find_sizes(lambda: None)
     return old
