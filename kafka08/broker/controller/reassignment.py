@@ -27,12 +27,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_selectors import Election, elect_reassigned
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import StopReplicaCallback
+from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.listing import some_of
@@ -40,23 +40,6 @@ from kafka08.runtime.yielding import InTurns
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 
 logger = logging.getLogger(__name__)
-
-
-class ReassignmentZnodes(Protocol):
-    """The znodes of reassignments; writes are conditional on the controller epoch. Each method
-    switches; ZooKeeperError and ControllerMoved end the term."""
-
-    def watch_states(
-        self, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The existing states; the next change of each is an event (`isr_changed`)."""
-
-    def write_assignments(self, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """Write the assignment of these partitions; the others of their topics, known here or not,
-        keep theirs."""
-
-    def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
-        """Remove partitions from the request; with the last ones the znode is deleted."""
 
 
 class Reassignments:
@@ -71,7 +54,7 @@ class Reassignments:
         context: ControllerContext,
         changes: StateChanges,
         deletion: TopicDeletion,
-        znodes: ReassignmentZnodes,
+        znodes: RequestZnodes,
         on_stopped: StopReplicaCallback,
         *,
         in_turns: InTurns = iter,

@@ -82,11 +82,12 @@ class RequestZnodes:
     def watch_states(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """See ReassignmentZnodes."""
+        """The existing states of partitions that are moved; the next change of each is an event."""
         return self._store.leader_and_isr(partitions, self._changed)
 
     def write_assignments(self, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        """See ReassignmentZnodes."""
+        """Write the assignment of these partitions; the others of their topics, known here or not,
+        keep theirs."""
         todo: dict[str, dict[int, tuple[int, ...]]] = {}
         for tp, wanted in replicas.items():
             todo.setdefault(tp.topic, {})[tp.partition] = wanted
@@ -130,7 +131,7 @@ class RequestZnodes:
         return writes
 
     def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
-        """See ReassignmentZnodes."""
+        """Remove partitions from the request; with the last ones the znode is deleted."""
         path, removed = paths.REASSIGN_PARTITIONS, set(partitions)
         for _ in range(MAX_ROUNDS):
             node = self._zk.get_or_none(path)

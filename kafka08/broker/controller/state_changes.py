@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_selectors import (
@@ -28,6 +28,7 @@ from kafka08.broker.controller.partition_state import PartitionState
 from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
 from kafka08.broker.controller.request_batch import RequestBatch, StopReplicaCallback
 from kafka08.broker.controller.state_table import IllegalTransition, StateTable
+from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.errors import KafkaError, NoNode
 from kafka08.runtime.yielding import InTurns
 from kafka08.structs import LeaderAndIsr, TopicPartition
@@ -41,15 +42,6 @@ Elect = Callable[[TopicPartition, LeaderAndIsr], Election]
 """One of the leader selectors, with all arguments bound but partition and state."""
 
 
-class UncleanElections(Protocol):
-    """Whether a topic allows unclean elections (unclean.leader.election.enable)."""
-
-    def load(self, topics: Collection[str]) -> None:
-        """Read the overrides of `topics` in one burst, before calls of `allowed`."""
-
-    def allowed(self, topic: str) -> bool: ...
-
-
 class StateChanges:
     """The transitions of one active controller.
 
@@ -61,7 +53,7 @@ class StateChanges:
         self,
         context: ControllerContext,
         leadership: Leadership,
-        unclean: UncleanElections,
+        unclean: TopicUncleanElections,
         send: Callable[[RequestBatch], None],
         *,
         controller_id: int,

@@ -14,7 +14,7 @@ from kafka08.zk.store import ClusterStore
 
 
 class TopicUncleanElections:
-    """`state_changes.UncleanElections` from /config/topics.
+    """Whether topics allow unclean elections, from /config/topics.
 
     default   unclean.leader.election.enable of this broker
     """
@@ -25,7 +25,7 @@ class TopicUncleanElections:
         self._allowed: dict[str, bool] = {}
 
     def load(self, topics: Collection[str]) -> None:
-        """Read the overrides of `topics`. Switches."""
+        """Read the overrides of `topics` in one burst, before calls of `allowed`. Switches."""
         self._allowed = self._read(topics)
 
     def allowed(self, topic: str) -> bool:
