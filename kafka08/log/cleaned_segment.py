@@ -22,11 +22,12 @@ from kafka08.log.aborted_transactions import AbortedTransaction
 from kafka08.log.files import open_file, remove, rename, storage_errors, sync_directory
 from kafka08.log.names import (
     CLEANED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
     SWAP_SUFFIX,
-    index_file,
-    log_file,
-    time_index_file,
-    transaction_index_file,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_of,
 )
 from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.recovery import entry_bytes, first_inner_offset
@@ -56,9 +57,9 @@ class CleanedSegment:
         self.base_offset = base_offset
         self.size = 0
         self._directory = directory
-        self._log_path = log_file(directory, base_offset)
-        self._index_path = index_file(directory, base_offset)
-        self._time_path = time_index_file(directory, base_offset)
+        self._log_path = file_of(directory, base_offset, LOG_SUFFIX)
+        self._index_path = file_of(directory, base_offset, INDEX_SUFFIX)
+        self._time_path = file_of(directory, base_offset, TIME_INDEX_SUFFIX)
         self._index_interval_bytes = index_interval_bytes
         self._max_index_bytes = index_bytes - index_bytes % INDEX_ENTRY_BYTES
         # Room for the last entry is reserved.
@@ -111,7 +112,7 @@ class CleanedSegment:
         have batches of."""
         if not transactions:
             return
-        aborted_path = transaction_index_file(self._directory, self.base_offset)
+        aborted_path = file_of(self._directory, self.base_offset, TRANSACTION_INDEX_SUFFIX)
         path = _with(aborted_path, CLEANED_SUFFIX)
         with storage_errors("write", path):
             file = self._disk.open(path, OpenMode.REPLACE)

@@ -28,13 +28,14 @@ from kafka08.log.files import (
 from kafka08.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    INDEX_SUFFIX,
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     SWAP_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     UNSYNCED_SUFFIX,
     base_offset_of,
-    index_file,
+    file_of,
     segment_files,
 )
 from kafka08.log.recovery import Recovered, recover_messages
@@ -81,7 +82,9 @@ def load_segments(
     marks = unsynced_marks(disk, directory)
     _finish_interrupted(disk, directory)
     bases = _base_offsets(disk, directory)
-    without_index = {base for base in bases if not exists(disk, index_file(directory, base))}
+    without_index = {
+        base for base in bases if not exists(disk, file_of(directory, base, INDEX_SUFFIX))
+    }
     segments = [open_segment(base) for base in bases] or [open_segment(0)]
     unflushed = max(0, bisect_right(bases, recovery_point) - 1)
     if clean_shutdown or not bases:

@@ -75,6 +75,7 @@ class Log(ReadableLog):
 
     active_segment     accepts the appends, also those of `kernel.append_plain`
     is_being_cleaned   a cleaner works on it; retention waits
+    is_closed          whether it was closed or deleted
     sealed_changes     increases when sealed segments are truncated or deleted; a cleaning in
                        progress aborts then
     log_directory      the parent of `directory`; a LogManager's logs share one object for it
@@ -108,7 +109,7 @@ class Log(ReadableLog):
         self._background = background or Inline()
         self._draw_jitter = draw_jitter
         self._crash = crash
-        self._closed = False
+        self.is_closed = False
         self.sealed_changes = 0
         self.is_being_cleaned = False
         self.last_flush_ms = clock.time_ms()
@@ -160,11 +161,6 @@ class Log(ReadableLog):
             self.active_segment.is_full = True
         self._config = config
         self.active_segment.take_limits(config, self.records)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was closed or deleted."""
-        return self._closed
 
     # Appending
 
@@ -317,7 +313,7 @@ class Log(ReadableLog):
         noted: list[StoredBatch],
     ) -> None:
         """Write a set of `size` bytes, which `summary` describes, with these record batches."""
-        assert not self._closed, f"{self.name} is closed"
+        assert not self.is_closed, f"{self.name} is closed"
         segment = self.active_segment
         config = self._config
         largest_ms = summary.max_timestamp_ms
@@ -545,7 +541,7 @@ class Log(ReadableLog):
 
     def close(self) -> None:
         """Trim the indexes. The operating system writes unflushed messages."""
-        self._closed = True
+        self.is_closed = True
         self.active_segment.takes_plain_sets = False
         self.records.take_snapshot(self.log_end_offset, self.first_base_offset)
         for segment in self._segments:
@@ -557,7 +553,7 @@ class Log(ReadableLog):
         files in no order, so the replica that comes back may have lost its first messages. With
         `renamed`, rename the directory instead: keep this object until it is removed, then
         Background.close_soon frees the pages of its files."""
-        self._closed = True
+        self.is_closed = True
         self.active_segment.takes_plain_sets = False
         self._segments.remove_all(with_files=renamed is None)
         with storage_errors("delete", self.directory):

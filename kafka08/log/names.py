@@ -35,7 +35,8 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
-DUMPED_SUFFIXES: Final = (LOG_SUFFIX, *INDEX_SUFFIXES, TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, *INDEX_SUFFIXES, TRANSACTION_INDEX_SUFFIX)
+DUMPED_SUFFIXES: Final = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
 """Of the files that a dump reads."""
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
@@ -58,45 +59,15 @@ _DELETED_DIRECTORY: Final = re.compile(r"(.+)-([0-9]+)\.[^.]+-delete", re.DOTALL
 _BASE_OFFSET: Final = re.compile(r"[0-9]{1,20}")
 
 
-def log_file(directory: Path, base_offset: int) -> Path:
-    """The path of the segment's messages."""
-    return directory / f"{base_offset:020d}{LOG_SUFFIX}"
-
-
-def index_file(directory: Path, base_offset: int) -> Path:
-    """The path of the segment's index."""
-    return directory / f"{base_offset:020d}{INDEX_SUFFIX}"
-
-
-def time_index_file(directory: Path, base_offset: int) -> Path:
-    """The path of the segment's time index."""
-    return directory / f"{base_offset:020d}{TIME_INDEX_SUFFIX}"
-
-
-def transaction_index_file(directory: Path, base_offset: int) -> Path:
-    """The path of the segment's index of aborted transactions."""
-    return directory / f"{base_offset:020d}{TRANSACTION_INDEX_SUFFIX}"
-
-
-def snapshot_file(directory: Path, offset: int) -> Path:
-    """The path of the snapshot of the producers before `offset`."""
-    return directory / f"{offset:020d}{SNAPSHOT_SUFFIX}"
+def file_of(directory: Path, offset: int, suffix: str) -> Path:
+    """The path of a file that is named after an offset: the base offset of its segment, or the end
+    of what it is about."""
+    return directory / f"{offset:020d}{suffix}"
 
 
 def segment_files(directory: Path, base_offset: int) -> tuple[Path, ...]:
     """The paths of all files that a segment may have."""
-    return (
-        log_file(directory, base_offset),
-        index_file(directory, base_offset),
-        time_index_file(directory, base_offset),
-        transaction_index_file(directory, base_offset),
-    )
-
-
-def unsynced_mark(directory: Path, end_offset: int) -> Path:
-    """The path of the mark that a roll at `end_offset` leaves until its flush; see
-    UnsyncedChanges."""
-    return directory / f"{end_offset:020d}{UNSYNCED_SUFFIX}"
+    return tuple(file_of(directory, base_offset, suffix) for suffix in SEGMENT_SUFFIXES)
 
 
 def base_offset_of(path: Path) -> int:

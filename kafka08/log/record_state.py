@@ -35,12 +35,7 @@ from kafka08.log.files import (
 )
 from kafka08.log.leader_epochs import LeaderEpochs
 from kafka08.log.log_segments import LogSegments
-from kafka08.log.names import (
-    LEADER_EPOCH_CHECKPOINT,
-    SNAPSHOT_SUFFIX,
-    base_offset_of,
-    snapshot_file,
-)
+from kafka08.log.names import LEADER_EPOCH_CHECKPOINT, SNAPSHOT_SUFFIX, base_offset_of, file_of
 from kafka08.log.producer_entries import StoredBatch, stored_batches
 from kafka08.log.producer_snapshot import decode_producers, encode_producers
 from kafka08.log.producers import Marker, Producers, SequencedBatch
@@ -111,7 +106,7 @@ class RecordState:
     def _load_newest(self, first_base_offset: int, now_ms: int) -> int:
         """Load the newest snapshot that can be read; returns its offset."""
         while self._snapshots:
-            path = snapshot_file(self._directory, self._snapshots[-1])
+            path = file_of(self._directory, self._snapshots[-1], SNAPSHOT_SUFFIX)
             try:
                 self.producers = decode_producers(read_file(self._disk, path), now_ms)
                 return max(self._snapshots[-1], first_base_offset)
@@ -216,7 +211,7 @@ class RecordState:
         newest = self._snapshots[-1] if self._snapshots else first_base_offset
         if offset <= newest:
             return
-        path = snapshot_file(self._directory, offset)
+        path = file_of(self._directory, offset, SNAPSHOT_SUFFIX)
         with storage_errors("write", path):
             self._disk.open(path, OpenMode.REPLACE).pwrite(encode_producers(self.producers), 0)
         self._snapshots.append(offset)
@@ -256,7 +251,7 @@ class RecordState:
 
     def _remove_snapshots(self, start: int, end: int | None) -> None:
         for offset in self._snapshots[start:end]:
-            remove(self._disk, snapshot_file(self._directory, offset))
+            remove(self._disk, file_of(self._directory, offset, SNAPSHOT_SUFFIX))
         del self._snapshots[start:end]
 
     # The checkpoint of epochs

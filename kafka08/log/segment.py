@@ -39,10 +39,11 @@ from kafka08.log.index_file import IndexFile
 from kafka08.log.leader_epochs import NO_EPOCH
 from kafka08.log.names import (
     DELETED_SUFFIX,
-    index_file,
-    log_file,
-    time_index_file,
-    transaction_index_file,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_of,
 )
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
@@ -100,13 +101,13 @@ class LogSegment(kernel.SegmentTail):
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.jitter_ms = jitter_ms
-        self.log_path = log_file(directory, base_offset)
+        self.log_path = file_of(directory, base_offset, LOG_SUFFIX)
         self.file = open_file(disk, self.log_path, OpenMode.CREATE)
         self.read, self.write = self.file.pread, self.file.pwrite
         self.use_descriptor()
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
-        self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
+        self.index = OffsetIndex(file_of(directory, base_offset, INDEX_SUFFIX), base_offset, disk)
         self.is_full = True
         self.index_is_due = self.takes_plain_sets = False
         self.end_offset = base_offset
@@ -116,13 +117,15 @@ class LogSegment(kernel.SegmentTail):
         self.time_index: TimeIndex | None = None
         self._lacks_time_index = False
         if has_timestamps:
-            path = time_index_file(directory, base_offset)
+            path = file_of(directory, base_offset, TIME_INDEX_SUFFIX)
             self._lacks_time_index = self.size > 0 and not exists(disk, path)
             self.time_index = TimeIndex(path, base_offset, disk)
             self.largest = self.time_index.last
         self.aborted: TransactionIndex | None = None
         if has_transactions:
-            self.aborted = TransactionIndex(transaction_index_file(directory, base_offset), disk)
+            self.aborted = TransactionIndex(
+                file_of(directory, base_offset, TRANSACTION_INDEX_SUFFIX), disk
+            )
         self.index_tail, self.time_tail = self.index, self.time_index
         self.index_interval_bytes = index_interval_bytes
         self.bytes_since_index = 0

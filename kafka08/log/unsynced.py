@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka08.log.files import create_file, files_in, open_directory, remove
-from kafka08.log.names import UNSYNCED_SUFFIX, base_offset_of, unsynced_mark
+from kafka08.log.names import UNSYNCED_SUFFIX, base_offset_of, file_of
 from kafka08.runtime.disk import Disk, Syncable
 
 
@@ -57,7 +57,7 @@ class UnsyncedChanges:
         """A new segment is about to be created; nothing before `end_offset` need be on disk."""
         self._created += 1
         self._marks = (*self._marks, (end_offset, self._created))
-        create_file(self._disk, unsynced_mark(self._directory, end_offset))
+        create_file(self._disk, file_of(self._directory, end_offset, UNSYNCED_SUFFIX))
 
     @property
     def has_marks(self) -> bool:
@@ -90,7 +90,7 @@ class UnsyncedChanges:
         self.was_cut = False
         kept = tuple(mark for mark in self._marks if mark[1] > before.created)
         for end_offset in {offset for offset, _ in self._marks} - {offset for offset, _ in kept}:
-            remove(self._disk, unsynced_mark(self._directory, end_offset))
+            remove(self._disk, file_of(self._directory, end_offset, UNSYNCED_SUFFIX))
         self._marks = kept
         return True
 

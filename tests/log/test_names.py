@@ -40,9 +40,9 @@ def test_a_directory_that_is_no_partition_is_named(name: str) -> None:
 
 def test_segment_files_carry_twenty_digits() -> None:
     """The name is the base offset with leading zeros, so that names sort like numbers."""
-    assert "00000000000000000042.log" == names.log_file(Path(), 42).name
-    assert "09223372036854775807.index" == names.index_file(Path(), 2**63 - 1).name
-    assert 42 == names.base_offset_of(names.log_file(Path("/d"), 42))
+    assert "00000000000000000042.log" == names.file_of(Path(), 42, names.LOG_SUFFIX).name
+    assert "09223372036854775807.index" == names.file_of(Path(), 2**63 - 1, names.INDEX_SUFFIX).name
+    assert 42 == names.base_offset_of(names.file_of(Path("/d"), 42, names.LOG_SUFFIX))
 
 
 @pytest.mark.parametrize("name", ["notes.log", "99999999999999999999.log", f"{2**63:020d}.log"])

@@ -115,10 +115,6 @@ class MetadataCache:
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self._racks
 
-    def rack(self, broker_id: int) -> str | None:
-        """The rack of a live broker, if the controller has sent it."""
-        return self._racks.get(broker_id)
-
     def live_brokers(self, listener: str = PLAINTEXT) -> Sequence[Broker]:
         """The live brokers that have the listener, by id."""
         brokers = self._addresses.get(listener, {})

@@ -127,7 +127,7 @@ class ClusterChanges:
             return
         context, changes = self._context, self._changes
         context.history.add(f"{len(assignments)} new partitions, {min(assignments)} the first")
-        context.add_assignments(assignments)
+        context.assignments.update(assignments)
         partitions = sorted(assignments)
         changes.partitions_to_new(partitions)
         changes.replicas_to_new(context.replicas_of(partitions))

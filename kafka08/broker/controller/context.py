@@ -6,7 +6,7 @@ events, and discarded on resignation. Source: kafka.controller.ControllerContext
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -143,9 +143,6 @@ class ControllerContext:
 
     def is_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_delete
-
-    def add_assignments(self, assignments: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-        self.assignments.update(assignments)
 
     def forget_topics(self, topics: Collection[str]) -> None:
         """Drop all data of deleted topics, their states too."""

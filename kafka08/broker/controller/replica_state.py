@@ -57,21 +57,16 @@ class ReplicaState(Enum):
 
 VALID_PREVIOUS: Final[dict[ReplicaState, frozenset[ReplicaState]]] = {
     ReplicaState.NEW: frozenset({ReplicaState.NONEXISTENT}),
-    ReplicaState.ONLINE: frozenset(
-        {
-            ReplicaState.NEW,
-            ReplicaState.ONLINE,
-            ReplicaState.OFFLINE,
-            ReplicaState.DELETION_INELIGIBLE,
-        }
-    ),
-    ReplicaState.OFFLINE: frozenset(
-        {
-            ReplicaState.NEW,
-            ReplicaState.ONLINE,
-            ReplicaState.OFFLINE,
-            ReplicaState.DELETION_INELIGIBLE,
-        }
+    **dict.fromkeys(
+        (ReplicaState.ONLINE, ReplicaState.OFFLINE),
+        frozenset(
+            {
+                ReplicaState.NEW,
+                ReplicaState.ONLINE,
+                ReplicaState.OFFLINE,
+                ReplicaState.DELETION_INELIGIBLE,
+            }
+        ),
     ),
     ReplicaState.DELETION_STARTED: frozenset({ReplicaState.OFFLINE}),
     ReplicaState.DELETION_SUCCESSFUL: frozenset({ReplicaState.DELETION_STARTED}),

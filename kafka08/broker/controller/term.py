@@ -143,7 +143,7 @@ class Term:
         context = self.context
         found = self._read_assignments(self._watch_topics())
         context.topics = set(found)
-        context.add_assignments(merged(found))
+        context.assignments.update(merged(found))
         context.leadership = self._leadership.read_states(context.assignments)
         self._leadership.check_still_controller(context.leadership, context.epoch)
         self._registrations = self._read_registrations()

@@ -21,30 +21,22 @@ from kafka08.broker.settings.config import BrokerConfig
 from kafka08.broker.settings.config_keys import NO_BROKER_ID
 from kafka08.config import parse_properties
 from kafka08.errors import ConfigError
-from kafka08.levels import ByLevel, Level
+from kafka08.levels import Level
 from kafka08.log.files import exists, read_file, replace_file
 from kafka08.runtime import Disk
 
 FILE: Final = "meta.properties"
 VERSION: Final = "0"
 
-ClaimBrokerId = Callable[[BrokerConfig, Callable[[], int], float, Disk], BrokerConfig]
-"""`claim(config, new_id, now, disk)`: the configuration with the broker's own id, which it writes
-to each log directory; `now` is the wall-clock time in seconds. ConfigError if a directory has
-another id."""
-
-
-def configured_broker_id(
-    config: BrokerConfig, _: Callable[[], int], __: float, ___: Disk
-) -> BrokerConfig:
-    """0.8.2: the configured id, and no file."""
-    return config
-
 
 def claim_broker_id(
     config: BrokerConfig, new_id: Callable[[], int], now: float, disk: Disk
 ) -> BrokerConfig:
-    """Read or write the broker id in the log directories, from 0.9 on."""
+    """The configuration with the broker's own id, which is in each log directory on return. 0.8:
+    the configured id, and no file. `now`: the wall-clock time in seconds. ConfigError if a
+    directory has another id."""
+    if config.level < Level.V0_9_0:
+        return config
     stored = {Path(name): read_id(disk, Path(name)) for name in config.log_directories}
     found = sorted({broker_id for broker_id in stored.values() if broker_id is not None})
     if len(found) > 1:
@@ -99,11 +91,3 @@ def render(broker_id: int, now: datetime) -> str:
     """The text of the file, as java.util.Properties writes it."""
     date = now.strftime("%a %b %d %H:%M:%S UTC %Y")
     return f"#\n#{date}\nbroker.id={broker_id}\nversion={VERSION}\n"
-
-
-CLAIM_BROKER_ID: Final[ByLevel[ClaimBrokerId]] = ByLevel(
-    {
-        Level.V0_8_2: configured_broker_id,
-        Level.V0_9_0: claim_broker_id,
-    }
-)

@@ -33,7 +33,7 @@ from kafka08.broker.process.broker_families import (
     of_state,
     of_transactions,
 )
-from kafka08.broker.process.broker_metadata import CLAIM_BROKER_ID
+from kafka08.broker.process.broker_metadata import claim_broker_id
 from kafka08.broker.process.broker_state import BrokerState
 from kafka08.broker.process.controlled_shutdown import request_controlled_shutdown
 from kafka08.broker.process.event_loop_monitor import EventLoopMonitor
@@ -93,6 +93,7 @@ class KafkaServer:
     """One broker. `startup` once, then `shutdown` once, from any greenlet.
 
     endpoint   the registered address, with the real port when `port` is 0. Set by startup
+    store      ZooKeeper; None before startup
     around     makes the handler of a listener's requests from the broker's own; see `use_around`
     """
 
@@ -116,7 +117,7 @@ class KafkaServer:
         self._stopped = runtime.event()
         self._zk: ZkClient | None = None
         self._cluster_id: str | None = None
-        self._store: ClusterStore | None = None
+        self.store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
         self._former_session: FormerSession | None = None
         self._unconfirmed_leaderships: UnconfirmedLeaderships | None = None
@@ -169,7 +170,7 @@ class KafkaServer:
         runtime = self.runtime
         timer = Timer(runtime)
         self._event_loop_monitor = EventLoopMonitor(runtime)
-        store = self._store = self._connect_zookeeper()
+        store = self.store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
         config = self._claim_broker_id(store)
         # Before the former session is ended: this address proves that its process is gone.
@@ -334,7 +335,7 @@ class KafkaServer:
     def _claim_broker_id(self, store: ClusterStore) -> BrokerConfig:
         """Take the final broker id into the configuration; returns that."""
         config = self.config
-        self.config = CLAIM_BROKER_ID[config.level](
+        self.config = claim_broker_id(
             config,
             lambda: store.next_broker_id(config.reserved_broker_max_id),
             self.runtime.time_ms() / 1000,
@@ -415,11 +416,6 @@ class KafkaServer:
             )
             for endpoint in self.config.advertised
         )
-
-    @property
-    def store(self) -> ClusterStore | None:
-        """None before `startup`."""
-        return self._store
 
     def _serve_all(self, context: BrokerContext, timer: Timer) -> None:
         """Accept connections on all listeners."""
@@ -624,8 +620,8 @@ class KafkaServer:
         self._stopped.wait()
 
     def _controlled_shutdown(self) -> None:
-        assert self._store is not None
-        request_controlled_shutdown(self.config, self.runtime, self._store)
+        assert self.store is not None
+        request_controlled_shutdown(self.config, self.runtime, self.store)
 
     def _log_errors_of(self, stop: Callable[[], object]) -> None:
         try:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08.levels import Level
 from kafka08.metrics import Family, Labels, Sample, Timings, meter
@@ -60,22 +60,14 @@ KEYS_MAX: Final = 256
 KEY_MASK: Final = KEYS_MAX - 1
 
 
-class RequestTimes:
-    """The times of one kind of request, in ms."""
+class RequestTimes(NamedTuple):
+    """The times of one kind of request, in ms, in the order of PARTS."""
 
-    __slots__ = ("labels", "local", "queue", "remote", "send", "total")
-
-    def __init__(self, name: str) -> None:
-        self.labels = Labels(request=name)
-        self.total = Timings()
-        self.queue = Timings()
-        self.local = Timings()
-        self.remote = Timings()
-        self.send = Timings()
-
-    def parts(self) -> tuple[Timings, ...]:
-        """In the order of PARTS."""
-        return self.total, self.queue, self.local, self.remote, self.send
+    total: Timings
+    queue: Timings
+    local: Timings
+    remote: Timings
+    send: Timings
 
 
 class RequestMetrics:
@@ -187,7 +179,7 @@ class RequestMetrics:
             name = "FetchFollower" if is_follower else "FetchConsumer"
         times = self.times.get(name)
         if times is None:
-            times = self.times[name] = RequestTimes(name)
+            times = self.times[name] = RequestTimes(*(Timings() for _ in PARTS))
         return times
 
     def families(self) -> Iterator[Family]:
@@ -210,8 +202,8 @@ class RequestMetrics:
             )
 
     def _samples(self, number: int) -> Iterator[Sample]:
-        for _, times in sorted(self.times.items()):
-            yield from times.parts()[number].samples(times.labels)
+        for name, times in sorted(self.times.items()):
+            yield from times[number].samples(Labels(request=name))
 
 
 def is_frequent(payload: memoryview) -> bool:

@@ -39,7 +39,7 @@ def test_a_partition_without_replicas_is_offline() -> None:
 def test_the_first_states_are_set_in_turns() -> None:
     """A new controller of ten thousand partitions lets others run between them."""
     context = ControllerContext()
-    context.add_assignments({TopicPartition("t", number): (1, 2) for number in range(3)})
+    context.assignments.update({TopicPartition("t", number): (1, 2) for number in range(3)})
     seen: list[tuple[TopicPartition, int]] = []
 
     def in_turns(items: Iterable[Any]) -> Iterator[Any]:

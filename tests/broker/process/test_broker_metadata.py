@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kafka08.broker.process.broker_metadata import CLAIM_BROKER_ID, read_id, render, write
+from kafka08.broker.process.broker_metadata import claim_broker_id, read_id, render, write
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ConfigError
@@ -31,7 +31,7 @@ def settled(level: str, *directories: Path, broker_id: int | None = None) -> Bro
             **keys,
         }
     )
-    return CLAIM_BROKER_ID[config.level](config, lambda: 1001, NOW.timestamp(), SYSTEM_DISK)
+    return claim_broker_id(config, lambda: 1001, NOW.timestamp(), SYSTEM_DISK)
 
 
 def test_the_file_is_the_one_of_the_jvm(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def response(
 
     return MetadataResponse(
         [
-            BrokerEndpoint(*live, rack=cache.rack(live.id))
+            BrokerEndpoint(*live, rack=cache.racks.get(live.id))
             for live in cache.live_brokers(broker.listener)
         ],
         [describe(topic) for topic in topics],
