@@ -30,6 +30,7 @@ from kafka08.broker.appends.appender import Appender
 from kafka08.broker.replication.committed_log import committed_parts
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.settings.config import BrokerConfig
+from kafka08.broker.transactions.transaction import Change, Transaction
 from kafka08.broker.transactions.transactional_ids import (
     Actions,
     Append,
@@ -181,24 +182,20 @@ class TransactionCoordinator:
         reply: Reply,
     ) -> None:
         """AddPartitionsToTxn and AddOffsetsToTxn, for partitions that exist."""
-        self._ask(
+        self._change(
             transactional_id,
             reply,
-            lambda ids, now_ms: ids.add(
-                transactional_id, producer_id, epoch, partitions, now_ms, reply
-            ),
+            lambda found, now_ms: found.add(producer_id, epoch, partitions, now_ms),
         )
 
     def end(
         self, transactional_id: str, producer_id: int, epoch: int, commits: bool, reply: Reply
     ) -> None:
         """EndTxn."""
-        self._ask(
+        self._change(
             transactional_id,
             reply,
-            lambda ids, now_ms: ids.end(
-                transactional_id, producer_id, epoch, commits, now_ms, reply
-            ),
+            lambda found, now_ms: found.end(producer_id, epoch, commits, now_ms),
         )
 
     def record_of(self, transactional_id: str) -> tuple[int, TransactionRecord | None]:
@@ -217,6 +214,20 @@ class TransactionCoordinator:
             if led.ids is not None:
                 found.update(led.ids.states())
         return found
+
+    def _change(
+        self,
+        transactional_id: str,
+        reply: Reply,
+        change: Callable[[Transaction, int], int | Change],
+    ) -> None:
+        self._ask(
+            transactional_id,
+            reply,
+            lambda ids, now_ms: ids.change(
+                transactional_id, reply, lambda found: change(found, now_ms)
+            ),
+        )
 
     def _ask(
         self,

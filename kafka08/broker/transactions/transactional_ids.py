@@ -17,7 +17,7 @@ TransactionMarkerChannelManager 0.11.0.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -215,41 +215,13 @@ class TransactionalIds:
                 then = ConcurrentTransactions.code  # it fences
         return self._begin(transactional_id, change, reply, then)
 
-    def add(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        epoch: int,
-        partitions: Collection[TopicPartition],
-        now_ms: int,
-        reply: Reply,
-    ) -> Actions:
-        """AddPartitionsToTxn and AddOffsetsToTxn, for partitions that exist."""
-        return self._change(
-            transactional_id, reply, lambda found: found.add(producer_id, epoch, partitions, now_ms)
-        )
-
-    def end(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        epoch: int,
-        commits: bool,
-        now_ms: int,
-        reply: Reply,
-    ) -> Actions:
-        """EndTxn."""
-        return self._change(
-            transactional_id, reply, lambda found: found.end(producer_id, epoch, commits, now_ms)
-        )
-
-    def _change(
+    def change(
         self,
         transactional_id: str,
         reply: Reply,
         change: Callable[[Transaction], int | Change],
     ) -> Actions:
-        """Change an id that InitProducerId has made; an unknown one refuses it."""
+        """What `change` asks of an id that InitProducerId has made; an unknown one refuses it."""
         found = self._transactions.get(transactional_id, Transaction())
         return self._begin(transactional_id, change(found), reply)
 

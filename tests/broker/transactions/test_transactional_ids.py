@@ -131,13 +131,17 @@ class Coordinator:
 
     def add(self, *partitions: TopicPartition, producer_id: int = ID, epoch: int = 0) -> int | None:
         outcome = self._outcome(
-            lambda reply: self.ids.add("t", producer_id, epoch, partitions, self.now_ms, reply)
+            lambda reply: self.ids.change(
+                "t", reply, lambda one: one.add(producer_id, epoch, partitions, self.now_ms)
+            )
         )
         return None if outcome is None else outcome.code
 
     def end(self, commits: bool, producer_id: int = ID, epoch: int = 0) -> int | None:
         outcome = self._outcome(
-            lambda reply: self.ids.end("t", producer_id, epoch, commits, self.now_ms, reply)
+            lambda reply: self.ids.change(
+                "t", reply, lambda one: one.end(producer_id, epoch, commits, self.now_ms)
+            )
         )
         return None if outcome is None else outcome.code
 
