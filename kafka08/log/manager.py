@@ -97,8 +97,15 @@ class LogManager:
         self._clock = clock
         self.disk = disk
         self._background = background or Inline()
-        self._draw_jitter = draw_jitter
         self._crash = crash
+        self._open_log: Callable[..., Log] = partial(
+            Log,
+            clock=clock,
+            disk=disk,
+            background=self._background,
+            draw_jitter=draw_jitter,
+            crash=crash,
+        )
         self._pause = pause
         self._draw_unique = draw_unique
         self.logs: dict[TopicPartition, Log] = {}
@@ -573,28 +580,10 @@ class LogManager:
         """Write where logs start after deletions of records; that is on disk on return."""
         self.log_starts.write(self.log_starts.outdated(self.logs.values()))
 
-    def _open(
-        self,
-        path: Path,
-        *,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        clean_shutdown: bool = False,
-    ) -> Log:
-        topic_partition = parse_partition_directory(path)
-        return Log(
-            path,
-            self.config_of(topic_partition.topic),
-            clock=self._clock,
-            disk=self.disk,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            clean_shutdown=clean_shutdown,
-            background=self._background,
-            draw_jitter=self._draw_jitter,
-            crash=self._crash,
-            log_directory=self._shared[path.parent],
-        )
+    def _open(self, path: Path, **known: int) -> Log:
+        """Open a log; `known` as for Log."""
+        config = self.config_of(parse_partition_directory(path).topic)
+        return self._open_log(path, config, log_directory=self._shared[path.parent], **known)
 
     def _release(self) -> None:
         for directory in self._directories:

@@ -44,6 +44,7 @@ from kafka08.broker.replication.isr_change_notifications import CHECK_MS as ISR_
 from kafka08.broker.replication.log_start_checkpoints import LogStartCheckpoints
 from kafka08.broker.replication.record_deletions import RecordDeletions
 from kafka08.broker.replication.refused_states import RETRY_MS as REFUSED_RETRY_MS
+from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
 from kafka08.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kafka08.broker.replication.replica_manager import ReplicaManager
 from kafka08.broker.replication.unconfirmed_leaderships import UnconfirmedLeaderships
@@ -237,7 +238,11 @@ class KafkaServer:
 
         log_starts = LogStartCheckpoints(runtime, log_manager)
         self._fetchers = ReplicaFetcherManager(
-            config, runtime, log_manager, store, checkpoint, log_starts.write
+            config,
+            runtime,
+            partial(
+                ReplicaFetcher, config, runtime, log_manager, store, checkpoint, log_starts.write
+            ),
         )
         replica_manager = self._replica_manager = ReplicaManager(
             config,

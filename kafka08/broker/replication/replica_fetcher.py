@@ -121,11 +121,10 @@ class ReplicaFetcher:
         runtime: BrokerRuntime,
         log_manager: LogManager,
         store: ClusterStore,
-        *,
-        leader: Broker,
-        fetcher_id: int,
         checkpoint: Callable[[], object],
         checkpoint_starts: Callable[[], object],
+        leader: Broker,
+        fetcher_id: int,
     ) -> None:
         self.name = f"ReplicaFetcherThread-{fetcher_id}-{leader.id}"
         self._config = config

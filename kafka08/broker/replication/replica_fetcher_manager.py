@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
@@ -20,10 +20,6 @@ from kafka08.hashing import fetcher_of
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import Broker, TopicPartition
-
-if TYPE_CHECKING:
-    from kafka08.log.manager import LogManager
-    from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger(__name__)
 
@@ -62,24 +58,20 @@ class Source(NamedTuple):
 
 
 class ReplicaFetcherManager:
-    """All fetchers of one broker; implements `Followers`. `checkpoint` and `checkpoint_starts` as
-    for a ReplicaFetcher."""
+    """All fetchers of one broker; implements `Followers`.
+
+    make_fetcher   makes the one of a leader and a fetcher id
+    """
 
     def __init__(
         self,
         config: BrokerConfig,
         runtime: BrokerRuntime,
-        log_manager: LogManager,
-        store: ClusterStore,
-        checkpoint: Callable[[], object],
-        checkpoint_starts: Callable[[], object],
+        make_fetcher: Callable[[Broker, int], ReplicaFetcher],
     ) -> None:
         self._config = config
         self._runtime = runtime
-        self._log_manager = log_manager
-        self._store = store
-        self._checkpoint = checkpoint
-        self._checkpoint_starts = checkpoint_starts
+        self._make_fetcher = make_fetcher
         self._fetchers: dict[Source, tuple[ReplicaFetcher, Greenlet]] = {}
         self._closing = False
 
@@ -159,15 +151,6 @@ class ReplicaFetcherManager:
 
     def _fetcher(self, source: Source) -> ReplicaFetcher:
         if source not in self._fetchers:
-            fetcher = ReplicaFetcher(
-                self._config,
-                self._runtime,
-                self._log_manager,
-                self._store,
-                leader=source.leader,
-                fetcher_id=source.fetcher_id,
-                checkpoint=self._checkpoint,
-                checkpoint_starts=self._checkpoint_starts,
-            )
+            fetcher = self._make_fetcher(*source)
             self._fetchers[source] = fetcher, self._runtime.spawn(fetcher.run, name=fetcher.name)
         return self._fetchers[source][0]

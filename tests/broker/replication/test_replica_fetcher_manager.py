@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kafka08.broker.replication import replica_fetcher_manager
+from kafka08.broker.replication.replica_fetcher import ReplicaFetcher
 from kafka08.broker.replication.replica_fetcher_manager import (
     PARTITIONS_MAX,
     ReplicaFetcherManager,
@@ -32,9 +34,16 @@ class IdleRuntime(FakeRuntime):
 
 
 def manager_of(world: World, runtime: IdleRuntime) -> ReplicaFetcherManager:
-    return ReplicaFetcherManager(
-        world.config, runtime, world.log_manager, world.context.store, lambda: None, lambda: None
+    make = partial(
+        ReplicaFetcher,
+        world.config,
+        runtime,
+        world.log_manager,
+        world.context.store,
+        lambda: None,
+        lambda: None,
     )
+    return ReplicaFetcherManager(world.config, runtime, make)
 
 
 def test_a_partition_is_followed_at_one_address_of_its_leader(tmp_path: Path) -> None:
