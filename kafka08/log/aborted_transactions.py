@@ -10,7 +10,7 @@ it. Source: kafka.log.TransactionIndex 0.11.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -44,11 +44,6 @@ def decode(data: Buffer) -> list[AbortedTransaction]:
             break
         found.append(entry)
     return found
-
-
-def truncated(entries: Sequence[AbortedTransaction], offset: int) -> tuple[AbortedTransaction, ...]:
-    """The entries of a log that ends at `offset`: their markers lie below it."""
-    return tuple(entry for entry in entries if entry.last_offset < offset)
 
 
 def overlapping(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafka08.log.aborted_transactions import ENTRY, AbortedTransaction, decode, truncated
+from kafka08.log.aborted_transactions import ENTRY, AbortedTransaction, decode
 from kafka08.log.files import exists, open_file, read_file, storage_errors
 from kafka08.runtime.disk import Disk, File, OpenMode
 
@@ -53,7 +53,7 @@ class TransactionIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Remove the entries of markers from `offset` on."""
-        kept = list(truncated(self.entries, offset))
+        kept = [entry for entry in self.entries if entry.last_offset < offset]
         if len(kept) < len(self.entries):
             with storage_errors("truncate", self.path):
                 self.opened().truncate(len(kept) * ENTRY.size)

@@ -435,7 +435,6 @@ class TestFiles:
         assert entries[:1] == aborted_transactions.decode(data[:-1])
         assert entries[:1] == aborted_transactions.decode(data[:34] + b"\1" + data[35:])
         assert entries[:1] == aborted_transactions.decode(data[:34] + data)
-        assert (entries[0],) == aborted_transactions.truncated(entries, 6)
 
     def test_a_damaged_log_is_an_error_of_the_log(self) -> None:
         """With any byte of a log with markers changed: other entries, or CorruptMessage."""

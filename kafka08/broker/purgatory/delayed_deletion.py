@@ -35,7 +35,7 @@ class DelayedDeletion(DelayedOperation):
     results         of the partitions that are not pending
     """
 
-    __slots__ = ("_done", "_low_watermark", "pending", "results")
+    __slots__ = ("_low_watermark", "pending", "results")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class DelayedDeletion(DelayedOperation):
         done: Callable[[], object],
     ) -> None:
         self._low_watermark = low_watermark
-        self._done = done
+        self.complete = done
         self.pending = dict(pending)
         self.results: Deletions = {}
 
@@ -64,6 +64,3 @@ class DelayedDeletion(DelayedOperation):
                 self.results[key] = found
                 del self.pending[key]
         return not self.pending
-
-    def complete(self) -> None:
-        self._done()

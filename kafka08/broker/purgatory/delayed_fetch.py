@@ -32,7 +32,6 @@ class DelayedFetch(DelayedOperation):
     """
 
     __slots__ = (
-        "_done",
         "_from_follower",
         "_min_bytes",
         "_partition",
@@ -58,7 +57,7 @@ class DelayedFetch(DelayedOperation):
         self._readable: dict[TopicPartition, int] = {}
         self._readable_bytes = 0
         self._min_bytes = min_bytes
-        self._done = done
+        self.complete = done
         self._from_follower = from_follower
 
     def is_satisfied(self) -> bool:
@@ -113,9 +112,6 @@ class DelayedFetch(DelayedOperation):
         """Where consumers of this kind must stop."""
         return partition.last_stable_offset if self._stable_only else partition.high_watermark
 
-    def complete(self) -> None:
-        self._done()
-
 
 class DelayedFollowerFetch(DelayedOperation):
     """The fetch of a follower that has everything and waits for any number of bytes.
@@ -127,9 +123,7 @@ class DelayedFollowerFetch(DelayedOperation):
     has_news              whether some of them may be read already
     """
 
-    __slots__ = (
-        "_find", "_follower", "_has_news", "_names", "_offsets", "_partitions", "complete",
-    )  # fmt: skip
+    __slots__ = ("_find", "_follower", "_has_news", "_names", "_offsets", "_partitions")
 
     def __init__(
         self,
@@ -145,7 +139,7 @@ class DelayedFollowerFetch(DelayedOperation):
         self._follower = follower
         self._partitions = partitions
         self._offsets = offsets
-        self.complete = complete  # type: ignore[method-assign]  # a call less
+        self.complete = complete
         self._has_news = has_news
         self._names: set[TopicPartition] | None = None
 

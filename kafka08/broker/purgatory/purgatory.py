@@ -28,10 +28,14 @@ WhenClosed = Callable[[Callable[[], object]], object]
 
 
 class DelayedOperation:
-    """Base of the requests that wait. Subclasses document their conditions."""
+    """Base of the requests that wait. Subclasses document their conditions.
 
-    __slots__ = ("keys", "queue")
+    complete   send the response: it is satisfied, or timed out; called at most once, never switches
+    """
 
+    __slots__ = ("complete", "keys", "queue")
+
+    complete: Callable[[], object]
     keys: Collection[Hashable]
     queue: TimeoutQueue | None
 
@@ -51,10 +55,6 @@ class DelayedOperation:
     def is_satisfied_by_any(self, keys: Iterable[Any]) -> bool:
         """`is_satisfied_by` for those of these keys that it watches."""
         return any(self.watches(key) and self.is_satisfied_by(key) for key in keys)
-
-    def complete(self) -> None:
-        """Send the response: it is satisfied, or timed out. Called at most once; never switches."""
-        raise NotImplementedError
 
 
 class TimeoutQueue:

@@ -19,18 +19,15 @@ IsDone = Callable[[str], bool]
 class TopicWait(DelayedOperation):
     """Completes when `is_done` holds for each of its topics."""
 
-    __slots__ = ("_done", "_is_done", "_topics")
+    __slots__ = ("_is_done", "_topics")
 
     def __init__(self, topics: Sequence[str], is_done: IsDone, done: Callable[[], object]) -> None:
         self._topics = topics
         self._is_done = is_done
-        self._done = done
+        self.complete = done
 
     def is_satisfied(self) -> bool:
         return all(map(self._is_done, self._topics))
-
-    def complete(self) -> None:
-        self._done()
 
 
 class TopicWaits:
