@@ -35,7 +35,7 @@ def everything(_topic_partition: TopicPartition) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a log keeps: first by time, then by size.
+    """The messages that a log keeps: first by time, then by size.
 
     retention_ms      segments that are older go. 0.8: a negative value does not mean "for ever";
                       every segment is older than -1 ms. From 0.9 on it does, see

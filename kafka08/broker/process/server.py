@@ -540,7 +540,7 @@ class KafkaServer:
         assert self._cleaner is not None
         yield from self._requests.families()
         yield from of_connections(self._socket_servers)
-        pauses = Pauses(self._pause)
+        pauses = Pauses(lambda: self.runtime.sleep(0))
         yield from of_controller(self._controller, pauses)
         if self._group_coordinator is not None and self._offset_manager is not None:
             yield from group_metrics(self._group_coordinator, self._offset_manager)
@@ -556,9 +556,6 @@ class KafkaServer:
             if self._controller.is_active:
                 return BrokerState.RUNNING_AS_CONTROLLER
         return self._state
-
-    def _pause(self) -> None:
-        self.runtime.sleep(0)
 
     # Stop
 

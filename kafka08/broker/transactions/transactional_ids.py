@@ -221,7 +221,7 @@ class TransactionalIds:
         reply: Reply,
         change: Callable[[Transaction], int | Change],
     ) -> Actions:
-        """What `change` asks of an id that InitProducerId has made; an unknown one refuses it."""
+        """Change an id that InitProducerId has made; an unknown one refuses it."""
         found = self._transactions.get(transactional_id, Transaction())
         return self._begin(transactional_id, change(found), reply)
 

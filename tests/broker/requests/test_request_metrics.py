@@ -63,7 +63,7 @@ class Served:
 
     def totals(self, name: str) -> list[int]:
         """Total, queue, local, remote and send time in ms, rounded."""
-        return [round(part.total) for part in self.metrics.times[name].parts()]
+        return [round(part.total) for part in self.metrics.times[name]]
 
 
 def test_rare_requests_are_all_timed_and_frequent_ones_now_and_then() -> None:
