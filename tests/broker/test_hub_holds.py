@@ -73,7 +73,7 @@ class LogStandIn:
         self.topic_partition = parse_partition_directory(path)
         self.config = config
 
-    def delete_old_segments(self, policy: object) -> int:
+    def delete_old_segments(self, *_: object) -> int:
         return 0
 
     def owed_flush(self) -> None: ...
