@@ -9,7 +9,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
+from kafka08.structs import TopicPartition
 from tests.interop.client_matrix import ACTS, BEFORE_0_11, Tried
 from tests.interop.foreign_clients import (
     ALL,
@@ -18,6 +20,7 @@ from tests.interop.foreign_clients import (
     JAVA_0_9_0,
     JAVA_0_10_2,
     JAVA_3_9_1,
+    JAVA_IDEMPOTENT,
     KAFKA_PYTHON,
     KAFKAJS,
     ForeignClient,
@@ -29,6 +32,8 @@ from tests.waiting import until
 
 COUNT = 20
 """Messages of each Produce request, or so."""
+MANY = 600
+"""Messages of some Produce requests."""
 
 
 LEVELS = ("0.9.0", "0.10.2", "0.11.0")
@@ -104,6 +109,30 @@ def test_a_client_has_transactions(
     for act in ACTS:
         if client not in CLIENTS or act not in BEFORE_0_11:
             assert tried.act(act)
+
+
+@pytest.mark.parametrize("level", ["0.11.0"], indirect=True)
+@pytest.mark.parametrize("client", [one for one in ALL if one.idempotent is not None], ids=str)
+def test_lost_responses_store_nothing_twice(
+    cluster: EmbeddedCluster, level: str, client: ForeignClient
+) -> None:
+    """Connections close on batches that were stored, and with them the responses to all that were
+    in flight. 0.11.0.3 remembers one batch of a producer, and stores five of Java's twice."""
+    topic = f"lost-{client}"
+    cluster.create_topic(topic)
+    rule = cluster.faults.add("Produce", topic=topic, close="after", times=3)
+    settings = client.idempotent or ()
+    if settings == JAVA_IDEMPOTENT:
+        settings = (*settings, "batch.size=300")  # so that several are in flight
+    words = (cluster.bootstrap, topic, "none", "0", str(MANY), *settings)
+    said = client.run(level, "produce", *words)
+    assert f"sent {MANY}" in said
+    assert rule.hits
+    rule.remove()
+    leader = cluster.leader_of(topic, 0)
+    with SimpleConsumer(leader.host, leader.port) as consumer:
+        read = [one.value for one in consumer.read_range(TopicPartition(topic, 0), 0)]
+    assert read == [b"%d" % number for number in range(MANY)]
 
 
 def test_clients_of_all_releases_share_a_topic(cluster: EmbeddedCluster, level: str) -> None:
