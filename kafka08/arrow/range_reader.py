@@ -57,7 +57,6 @@ class RangeReader:
     leader   leader when the read was planned; None: unknown. Looked up again after every error.
     lost     leaders at which this process has failed, shared by its readers: for their partitions
              the newer metadata of `cluster` counts, not the plan
-    negotiates   whether `pool` asks brokers for their versions; then messages have their timestamps
     """
 
     def __init__(
@@ -69,7 +68,6 @@ class RangeReader:
         leader: Broker | None = None,
         *,
         lost: set[Broker] | None = None,
-        negotiates: bool = False,
     ) -> None:
         self.wanted = wanted
         self.position = wanted.from_offset
@@ -82,7 +80,6 @@ class RangeReader:
         self._lost = set() if lost is None else lost
         self._leader = None if leader in self._lost else leader
         self._clock = cluster.clock
-        self._negotiates = negotiates
         self._lent = ExitStack()
         self._connection: Connection | None = None
         self._epoch = NO_LEADER_EPOCH
@@ -211,9 +208,8 @@ class RangeReader:
             min_bytes=1,
             isolation=self._settings.isolation,
         )
-        if self._negotiates:
-            # As the log has them: a broker takes four times as long to convert batches of records.
-            request.version = fetch_version(connection.versions, RACK_VERSION)
+        # As the log has them: a broker takes four times as long to convert batches of records.
+        request.version = fetch_version(connection.versions, RACK_VERSION)
         connection.write(request)
 
     def _connected(self) -> Connection:

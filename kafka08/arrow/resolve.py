@@ -121,9 +121,7 @@ class Resolver:
         """`ranges` split as the options say."""
         least, most = self.options.min_partitions, self.options.max_records_per_partition
         if self.options.split_by_bytes and least is not None:
-            negotiates = bool(self.options.address.negotiates)
-            measured = densities(self.cluster, ranges, negotiates=negotiates)
-            return split_by_bytes(measured, ranges, least, most)
+            return split_by_bytes(densities(self.cluster, ranges), ranges, least, most)
         return split(ranges, least, most)
 
     def leader(self, tp: TopicPartition) -> Broker | None:

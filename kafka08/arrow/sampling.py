@@ -35,7 +35,7 @@ PARTITIONS_A_ROUND: Final = 200
 
 
 def densities(
-    cluster: ClusterClient, ranges: Iterable[OffsetRange], *, negotiates: bool
+    cluster: ClusterClient, ranges: Iterable[OffsetRange]
 ) -> dict[OffsetRange, tuple[float, ...]]:
     """Range → bytes of an offset, compressed as in the log, in each of its thirds. A place that
     cannot be measured has the mean of the others. Never fails: it only shares work out."""
@@ -49,7 +49,7 @@ def densities(
     for round_ in _rounds(list(places)):
         wanted = {item[0].topic_partition: places[item] for item in round_}
         try:
-            samples = _sample(cluster, wanted, negotiates=negotiates)
+            samples = _sample(cluster, wanted)
         except KafkaError as error:
             logger.info("%d partitions could not be measured: %s", len(wanted), error)
             continue
@@ -84,11 +84,11 @@ def _rounds(
 
 
 def _sample(
-    cluster: ClusterClient, wanted: Mapping[TopicPartition, int], *, negotiates: bool
+    cluster: ClusterClient, wanted: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, float | None]:
     """Bytes of an offset of each partition at this offset; None for one that its leader refuses,
     and at the last entry of a log."""
-    samples = _fetch(cluster, wanted, SAMPLE_BYTES, negotiates=negotiates)
+    samples = _fetch(cluster, wanted, SAMPLE_BYTES)
     found = {tp: density(data) for tp, data in samples.items()}
     heads = {
         tp: head for tp, data in samples.items() if found[tp] is None and (head := _head(data))
@@ -96,7 +96,7 @@ def _sample(
     # An entry larger than the sample may be a wrapper that begins in front of the offset: the one
     # behind it begins right behind its last message, and its head says where it ends.
     behind = {tp: last + 1 for tp, (last, _) in heads.items()}
-    following = _fetch(cluster, behind, ENTRY_HEADER.size, negotiates=negotiates) if behind else {}
+    following = _fetch(cluster, behind, ENTRY_HEADER.size) if behind else {}
     for tp, (last, _) in heads.items():
         next_last, next_size = _head(following[tp]) or (last, 0)
         found[tp] = next_size / (next_last - last) if next_last > last else None
@@ -104,11 +104,7 @@ def _sample(
 
 
 def _fetch(
-    cluster: ClusterClient,
-    wanted: Mapping[TopicPartition, int],
-    max_bytes: int,
-    *,
-    negotiates: bool,
+    cluster: ClusterClient, wanted: Mapping[TopicPartition, int], max_bytes: int
 ) -> dict[TopicPartition, Buffer]:
     """Returns the messages of each partition from this offset on; none if its leader refuses."""
 
@@ -117,8 +113,8 @@ def _fetch(
     ) -> dict[TopicPartition, Buffer]:
         positions = {tp: (offset, max_bytes) for tp, offset in offsets.items()}
         request = fetch_request(positions, max_wait_ms=0, min_bytes=0)
-        if negotiates:  # else the broker converts what it sends
-            request.version = fetch_version(connection.versions, MAGIC_1_VERSION)
+        # Of a lower one the broker would convert what it sends.
+        request.version = fetch_version(connection.versions, MAGIC_1_VERSION)
         response = connection.send(request)
         assert isinstance(response, FetchResponse)
         return {

@@ -162,10 +162,9 @@ class Scan(Closeable):
         """The batches, partition by partition, in the order of their offsets."""
         for wanted in self.ranges:
             leader = self._resolver.leader(wanted.topic_partition)
+            settings = self._options.settings
             reader = RangeReader(
-                *(wanted, self._options.settings, self._cluster, self._pool, leader),
-                lost=self._lost,
-                negotiates=bool(self._options.address.negotiates),
+                wanted, settings, self._cluster, self._pool, leader, lost=self._lost
             )
             yield from BatchBuilder(self.schema, wanted).batches(reader)
         self._was_read = True

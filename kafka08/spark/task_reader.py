@@ -24,5 +24,4 @@ def range_reader(
         fetch_pool(address, settings),
         None if tried_before else leader,
         lost=lost_leaders,
-        negotiates=bool(address.negotiates),
     )

@@ -459,7 +459,7 @@ def test_a_leader_without_what_was_read_is_data_loss(
         lambda host, port: Connection(host, port, negotiates=True, runtime=cluster.runtime)
     )
     client.refresh()
-    reader = RangeReader(OffsetRange("t", 0, 0, 6), settings, client, pool, negotiates=True)
+    reader = RangeReader(OffsetRange("t", 0, 0, 6), settings, client, pool)
     sets = iter(reader)
     found = [next(sets), next(sets), next(sets)]
     cluster.elect(T0, leader=2, keeps=2)

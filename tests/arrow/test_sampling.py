@@ -76,7 +76,7 @@ def test_entries_larger_than_the_sample_are_measured_by_the_head_of_the_next() -
     for _ in range(3):
         cluster.write(T0, messages, compression.SNAPPY)
     size = len(cluster.logs[T0]) / 3
-    found = densities(cluster.client, [OffsetRange("t", 0, 0, 300)], negotiates=False)
+    found = densities(cluster.client, [OffsetRange("t", 0, 0, 300)])
     (by_third,) = found.values()
     assert by_third == pytest.approx([size / 100] * 3, rel=0.001)
 
@@ -94,11 +94,11 @@ def test_ranges_are_measured_in_each_third() -> None:
     ranges = [OffsetRange("t", 0, 6000, 10_000)]
     ranges += [OffsetRange("t", 1, 0, until) for until in (10, 0)]
     cluster = skewed()
-    found = densities(cluster.client, ranges, negotiates=False)
+    found = densities(cluster.client, ranges)
     assert found[ranges[0]] == (40, 1000, 1000)
     assert found[ranges[1]] == (40, 40, 40)
     cluster.refuse(T1, *[OffsetOutOfRange.code] * 3)
-    found = densities(cluster.client, ranges, negotiates=False)
+    found = densities(cluster.client, ranges)
     assert found[ranges[0]] == (40, 1000, 1000)
     assert found[ranges[1]] == found[ranges[2]] == (680, 680, 680)
 
