@@ -50,6 +50,15 @@ class TopicPartition(NamedTuple):
         return f"[{self.topic},{self.partition}]"
 
 
+class ConsumerGroupMetadata(NamedTuple):
+    """A group, and the member of it for which offsets are committed; by default none."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 class Broker(NamedTuple):
     """A broker's address for clients. `host` is a name or an address, never empty."""
 

@@ -192,6 +192,7 @@ TIERS: Final = (
             "tests/interop/test_scan_on_jvm.py",
             "tests/interop/test_security_on_jvm.py",
             "tests/interop/test_served_on_jvm.py",
+            "tests/interop/test_transactional_groups_on_jvm.py",
             "tests/interop/test_transactions_mixed.py",
             "tests/interop/test_truncation_on_jvm.py",
             "tests/interop/test_transactions_on_ours.py",

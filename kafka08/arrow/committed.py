@@ -12,6 +12,7 @@ from kafka08.client.requests import (
     commit_version,
     committed_request,
     committed_results,
+    stable_version,
 )
 from kafka08.client.retry import is_retriable
 from kafka08.errors import check
@@ -29,7 +30,8 @@ def committed_only(
     storage: StorageName,
 ) -> dict[TopicPartition, int]:
     """The group's committed offsets, without partitions that have none. `partitions` must exist: if
-    the coordinator does not know one yet, it is asked again (client.committed says why)."""
+    the coordinator does not know one yet, it is asked again (client.committed says why), and so it
+    is while an open transaction has offsets of one."""
     response = _ask(cluster, group, committed_request(group, partitions, storage), storage)
     assert isinstance(response, OffsetFetchResponse)
     return {
@@ -60,13 +62,17 @@ def _ask(cluster: ClusterClient, group: str, request: Request, storage: StorageN
     def ask(connection: Connection) -> Response:
         if isinstance(request, OffsetCommitRequest):
             request.version = commit_version(connection.versions)
+        else:
+            request.version = stable_version(connection.versions)
         return _checked(connection.send(request), group, storage)
 
     return cluster.ask_coordinator(group, ask, passes=is_retriable)
 
 
 def _checked(response: Response, group: str, storage: StorageName) -> Response:
-    """The response; raises the first partition's error."""
+    """The response; raises the group's error, or the first partition's."""
+    if isinstance(response, OffsetFetchResponse):
+        check(response.error_code, f"offsets of group {group}")
     for tp, code in error_codes(response, storage).items():
         check(code, f"{tp} of group {group} in {storage}")
     return response

@@ -33,6 +33,8 @@ from kafka08.protocol.offset_commit import (
     OffsetCommitTopic,
 )
 from kafka08.protocol.offset_fetch import (
+    EPOCH_VERSION,
+    STABLE_VERSION,
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
@@ -242,14 +244,26 @@ def commit_results(
 def committed_request(
     group: str, partitions: Iterable[TopicPartition], storage: StorageName
 ) -> OffsetFetchRequest:
+    """Which, in the version for stable offsets, does not show those that an open transaction is
+    about to replace."""
     return OffsetFetchRequest(
         group,
         [
             OffsetFetchTopic(topic, [partition for partition, _ in items])
             for topic, items in by_topic(dict.fromkeys(partitions)).items()
         ],
+        is_stable=True,
         version=STORAGE_VERSIONS[storage],
     )
+
+
+def stable_version(versions: VersionRanges) -> int:
+    """The version of a `committed_request` of who begins to read at these offsets. Brokers before
+    2.5 have none for stable offsets, those before 2.1 none with leader epochs."""
+    for version in (STABLE_VERSION, EPOCH_VERSION):
+        if versions.serves_beyond(OffsetFetchRequest, version - 1):
+            return version
+    return STORAGE_VERSIONS["kafka"]
 
 
 def committed_results(

@@ -26,7 +26,7 @@ from kafka08.producer.partitioners import RecordPartitioner
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.serializers import Serializer
 from kafka08.runtime.asyncio_loop import LoopRuntime
-from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 
 class AsyncKafkaProducer:
@@ -125,7 +125,9 @@ class AsyncKafkaProducer:
         await self._run(self._producer.begin_transaction)
 
     async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: str
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        group: str | ConsumerGroupMetadata,
     ) -> None:
         await self._run(self._producer.send_offsets_to_transaction, offsets, group)
 

@@ -63,7 +63,7 @@ from kafka08.producer.transactions import Transactions
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import Buffers, ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
-from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -317,15 +317,22 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         self._transactional().begin()
 
     def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: str
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        group: str | ConsumerGroupMetadata,
     ) -> None:
         """Commit offsets of a consumer group (each of the next message to read) with the
-        transaction: neither them nor its records without the other."""
+        transaction: neither them nor its records without the other.
+
+        `group` is its name or, for the offsets of a member, `consumer.group_metadata()`. Brokers
+        from 2.5 on refuse those of one whose partitions others have by now: CommitFailed, and the
+        transaction can only be aborted. Earlier brokers do not look."""
         parsed = {
             tp: one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(one)
             for tp, one in offsets.items()
         }
-        self._transactional().send_offsets(parsed, group)
+        member = ConsumerGroupMetadata(group) if isinstance(group, str) else group
+        self._transactional().send_offsets(parsed, member)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Send what is left, and commit; records of other threads are refused from now on. Raises

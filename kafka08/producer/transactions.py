@@ -36,24 +36,28 @@ from kafka08.client.cluster import ClusterClient, send_at_version
 from kafka08.client.retry import is_retriable
 from kafka08.client.transactional_id import TRIES, TransactionalId, codes_of_partitions
 from kafka08.errors import (
+    CommitFailed,
+    FencedInstanceId,
+    IllegalGeneration,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     InvalidTxnState,
     KafkaError,
     ProducerClosed,
     ProducerFenced,
-    check,
+    UnknownMemberId,
+    error_of,
 )
 from kafka08.producer.idempotence import Identity
 from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.txn_offset_commit import (
-    EPOCH_VERSION,
+    GENERATION_VERSION,
     TxnOffset,
     TxnOffsetCommitRequest,
     TxnOffsetTopic,
 )
 from kafka08.runtime import ClientRuntime
-from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 FENCED: Final = (
     InvalidProducerEpoch,
@@ -61,6 +65,8 @@ FENCED: Final = (
     ProducerFenced,
 )
 """Errors after which the producer can do nothing any more."""
+MEMBER_REFUSED: Final = (IllegalGeneration, UnknownMemberId, FencedInstanceId)
+"""Errors for offsets of a member without which the group continues."""
 
 
 class State(Enum):
@@ -140,8 +146,12 @@ class Transactions:
             self._partitions |= new
             self._on_partitions(self._partitions)
 
-    def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: str) -> None:
-        """Commit offsets of a group with the transaction."""
+    def send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: ConsumerGroupMetadata
+    ) -> None:
+        """Commit offsets of a group with the transaction. CommitFailed if the group continues
+        without this member."""
+        group = member.group_id
         with self._calling(State.OPEN):
             with self._noting_errors():
                 self._coordinator.add_offsets(self._identity, group, self._give_up_at())
@@ -152,12 +162,24 @@ class Transactions:
                 )
                 for topic, items in by_topic(offsets).items()
             ]
-            request = TxnOffsetCommitRequest(self._id, group, *self._identity, topics)
+            request = TxnOffsetCommitRequest(
+                self._id,
+                group,
+                *self._identity,
+                topics,
+                member.generation_id,
+                member.member_id,
+                member.group_instance_id,
+            )
 
             def commit(connection: Any) -> None:
-                response = send_at_version(connection, request, (0, EPOCH_VERSION))
+                response = send_at_version(connection, request, (0, GENERATION_VERSION))
                 for code in codes_of_partitions(response):
-                    check(code, f"offsets of group {group} in a transaction")
+                    error = error_of(code, f"offsets of group {group} in a transaction")
+                    if isinstance(error, MEMBER_REFUSED):
+                        raise not_committed(group, error) from error
+                    if error is not None:
+                        raise error
 
             with self._noting_errors():
                 self._cluster.ask_coordinator(
@@ -312,3 +334,11 @@ class Transactions:
 
     def _give_up_at(self) -> float:
         return self._runtime.monotonic() + self._block_s
+
+
+def not_committed(group: str, error: KafkaError) -> CommitFailed:
+    """The error for offsets of a member without which the group continues."""
+    return CommitFailed(
+        f"group {group} continues without the member whose offsets these are ({error}): they were "
+        "not committed. Others read the messages again: abort the transaction, and poll"
+    )

@@ -26,7 +26,8 @@ class ApiVersion:
     until           the lowest level above `since` without it, or with another layout
     listed          whether ApiVersions responses list it
     has_client_id   whether the request header has the field client_id
-    is_flexible     whether lengths are compact and records tagged, the request header too
+    is_flexible     whether lengths are compact and records tagged, the headers too; that of the
+                    response to ApiVersions is as ever
     request_form, response_form     those layouts in this version
     """
 

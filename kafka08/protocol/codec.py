@@ -31,6 +31,7 @@ from kafka08.protocol.compiler import (
     Decode,
     Encode,
     field_at,
+    skip_tags,
     wrong_length,
 )
 from kafka08.protocol.layout import message_class
@@ -74,15 +75,15 @@ class _RequestEncoders(dict[tuple[type[Request], int], tuple[int, bool, Encode]]
         return encoding
 
 
-class _ResponseDecoders(dict[tuple[type[Request], int], Decode]):
-    """(request class, version) → the decoder of the response."""
+class _ResponseDecoders(dict[tuple[type[Request], int], tuple[bool, Decode]]):
+    """(request class, version) → whether the header of the response has tagged fields, decoder of
+    its body."""
 
-    def __missing__(self, key: tuple[type[Request], int]) -> Decode:
+    def __missing__(self, key: tuple[type[Request], int]) -> tuple[bool, Decode]:
         row = _row(*key)
-        assert not row.is_flexible or DECLARED[key[0]].key == API_VERSIONS, "its header has tags"
         decoders = FLEXIBLE_DECODERS if row.is_flexible else DECODERS
-        self[key] = decode = decoders[row.response_form]
-        return decode
+        self[key] = decoding = _has_tags(key[0], row), decoders[row.response_form]
+        return decoding
 
 
 class _ResponseEncoders(dict[tuple[type, int], Encode]):
@@ -91,12 +92,20 @@ class _ResponseEncoders(dict[tuple[type, int], Encode]):
     def __missing__(self, key: tuple[type, int]) -> Encode:
         row = _row(*key)
         encoders = FLEXIBLE_ENCODERS if row.is_flexible else ENCODERS
-        self[key] = encode = encoders[row.response_form]
+        encode = encoders[row.response_form]
+        if _has_tags(key[0], row):
+            encode = _behind_tags(encode)
+        self[key] = encode
         return encode
 
 
+def _has_tags(cls: type, row: ApiVersion) -> bool:
+    """Whether the header of a response has tagged fields."""
+    return row.is_flexible and DECLARED[cls].key != API_VERSIONS
+
+
 def _behind_tags(encode: Encode) -> Encode:
-    """The body of a request behind the tagged fields of its header, of which there are none."""
+    """The body of a message behind the tagged fields of its header, of which there are none."""
 
     def encode_both(message: Any, pieces: list[Buffer]) -> None:
         pieces.append(b"\0")
@@ -253,27 +262,33 @@ def correlation_id_of(payload: Buffer) -> int:
 
 def decode_response(request: type[Request], payload: Buffer, version: int = 0) -> tuple[int, Any]:
     """Correlation id and body of the response to a request of class `request` and of `version`."""
-    decode = _response_decoders[request, version]
+    has_tags, decode = _response_decoders[request, version]
     view = memoryview(payload)
     try:
         (correlation_id,) = CORRELATION_ID.unpack_from(view)
+        position = skip_tags(view, CORRELATION_ID.size) if has_tags else CORRELATION_ID.size
     except struct.error as error:
         name = message_class(_row(request, version).response).__name__
-        raise ProtocolError(f"{name} correlation_id: {error}") from error
+        raise ProtocolError(f"{name} header: {error}") from error
     try:
-        return correlation_id, decode(view, CORRELATION_ID.size)[0]
+        return correlation_id, decode(view, position)[0]
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
 
 
 def decode_body(
-    cls: type[M], buffer: Buffer, position: int = 0, *, is_flexible: bool = False
+    cls: type[M],
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    version: int = 0,
+    is_flexible: bool = False,
 ) -> tuple[M, int]:
-    """The message of class `cls` that starts at `position`, and its end. `is_flexible`: lengths are
-    compact and records tagged."""
+    """The message of class `cls` that starts at `position`, in a version of its layout, and its
+    end. `is_flexible`: lengths are compact and records tagged."""
     decoders = FLEXIBLE_DECODERS if is_flexible else DECODERS
     try:
-        return decoders[Form(cls)](memoryview(buffer), position)
+        return decoders[Form(cls, version)](memoryview(buffer), position)
     except struct.error as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.types import (
+    Boolean,
     Int16,
     Int32,
     Int64,
@@ -27,6 +28,8 @@ from kafka08.structs import NO_LEADER_EPOCH
 
 EPOCH_VERSION: Final = 5
 """From this version on a response has leader epochs."""
+STABLE_VERSION: Final = 7
+"""From this version on an offset that an open transaction replaces can be refused: error 88."""
 
 
 @dataclass(slots=True)
@@ -64,6 +67,8 @@ class OffsetFetchRequest(Request):
     group: String
     topics: list[OffsetFetchTopic] | None
     """None: all partitions for which the group has an offset."""
+    is_stable: Annotated[Boolean, Since(7)] = False
+    """Error 88 for a partition of which an open transaction has an offset."""
 
 
 def probe() -> OffsetFetchRequest:
@@ -88,5 +93,8 @@ API = Api(
         ApiVersion(2, OffsetFetchRequest, OffsetFetchResponse, since=Level.V0_10_2),
         ApiVersion(3, OffsetFetchRequest, OffsetFetchResponse, since=Level.V0_11_0),
         ApiVersion(EPOCH_VERSION, OffsetFetchRequest, OffsetFetchResponse, since=None),
+        ApiVersion(
+            STABLE_VERSION, OffsetFetchRequest, OffsetFetchResponse, since=None, is_flexible=True
+        ),
     ),
 )

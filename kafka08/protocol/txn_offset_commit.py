@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from kafka08.levels import Level
 from kafka08.protocol.add_partitions_to_txn import TxnTopicResult
 from kafka08.protocol.api import Api, ApiVersion
+from kafka08.protocol.offset_commit import NO_GENERATION, NO_MEMBER
 from kafka08.protocol.types import (
     Int16,
     Int32,
@@ -24,7 +25,9 @@ from kafka08.protocol.types import (
 )
 from kafka08.structs import NO_LEADER_EPOCH
 
-EPOCH_VERSION: Final = 2
+GENERATION_VERSION: Final = 3
+"""From this version on the coordinator refuses the offsets of a former generation: errors 22, 25
+and 82."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,11 @@ class TxnOffsetCommitRequest(Request):
     producer_id: Int64
     producer_epoch: Int16
     topics: list[TxnOffsetTopic]
+    generation: Annotated[Int32, Since(3, before="topics")] = NO_GENERATION
+    """That of the member whose offsets these are; -1: of none, or not compared."""
+    member: Annotated[String, Since(3, before="topics")] = NO_MEMBER
+    instance_id: Annotated[NullableString, Since(3, before="topics")] = None
+    """The name of a static member."""
 
 
 API = Api(
@@ -65,6 +73,13 @@ API = Api(
     (
         ApiVersion(0, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=Level.V0_11_0),
         ApiVersion(1, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=None),
-        ApiVersion(EPOCH_VERSION, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=None),
+        ApiVersion(2, TxnOffsetCommitRequest, TxnOffsetCommitResponse, since=None),
+        ApiVersion(
+            GENERATION_VERSION,
+            TxnOffsetCommitRequest,
+            TxnOffsetCommitResponse,
+            since=None,
+            is_flexible=True,
+        ),
     ),
 )

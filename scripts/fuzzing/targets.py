@@ -29,19 +29,32 @@ from kafka08.log import aborted_transactions, producer_snapshot
 from kafka08.log.leader_epochs import LeaderEpochs
 from kafka08.log.producer_entries import producer_entries
 from kafka08.protocol import compression, consumer_protocol, transaction_records
+from kafka08.protocol.api_versions import NAMING_VERSION, ApiVersionsRequest
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import correlation_id_of, decode_request, decode_response
 from kafka08.protocol.fetch import FetchRequest, read_news
 from kafka08.protocol.frame import BufferPool, FrameReader
 from kafka08.protocol.group_records import decode_group
 from kafka08.protocol.message_set import pack
+from kafka08.protocol.offset_fetch import STABLE_VERSION, OffsetFetchRequest
 from kafka08.protocol.offset_records import decode_key, decode_offset_value
 from kafka08.protocol.served import SERVED
+from kafka08.protocol.txn_offset_commit import GENERATION_VERSION, TxnOffsetCommitRequest
 from kafka08.zk import nodes
 from kafka08.zk.producer_ids import ProducerIdBlock
 
 DATA: Final = Path(__file__).parent.parent.parent / "tests" / "data"
 UNPACKED_BYTES: Final = 1 << 20
+FLEXIBLE_BODIES: Final[dict[tuple[type, int], str]] = {
+    (ApiVersionsRequest, NAMING_VERSION): "00000001 0000 03 0012 0000 0005 00 000a 0000 0006 01"
+    " 05 02 abcd 00000000 00",
+    (OffsetFetchRequest, STABLE_VERSION): "00000001 01 05 02 abcd 00000000 02 02 74 03"
+    " 00000000 0000000000000007 00000003 02 6d 0000 00"
+    " 00000001 ffffffffffffffff ffffffff 00 0058 01 01 01 aa 00 0000 00",
+    (TxnOffsetCommitRequest, GENERATION_VERSION): "00000001 00 00000000 02 02 74 03"
+    " 00000000 0000 00 00000003 0016 01 00 01 ff 00 00",
+}
+"""(Request, version) → the payload of a response."""
 FRAME_BYTES: Final = 1 << 16
 LEVELS: Final = tuple(SERVED[level] for level in Level if level in SERVED)
 RESPONSES: Final = tuple((api.request, row.version) for api in APIS for row in api.versions)
@@ -301,6 +314,8 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
 
 def seeds(target: str) -> Iterator[bytes]:
     """Inputs to begin with: captured exchanges and znodes, and sets built here."""
+    if target == "response":
+        yield from _flexible_responses()
     if target in ("request", "response"):
         for file in sorted(DATA.glob("*api*.json")):
             for number, exchange in enumerate(_exchanges(json.loads(file.read_text()))):
@@ -340,6 +355,14 @@ def _record_batches() -> Iterator[bytes]:
         yield bytes(batch)
         stamp(batch, 7, 1, 3, is_transactional=True)
         yield bytes(batch)
+
+
+def _flexible_responses() -> Iterator[bytes]:
+    """One of each layout, as later brokers send them: with tagged fields in header and body."""
+    for number, (asked, version) in enumerate(RESPONSES):
+        text = FLEXIBLE_BODIES.get((asked, version))
+        if text is not None:
+            yield bytes([number]) + bytes.fromhex(text)
 
 
 def _exchanges(found: Any) -> Iterator[dict[str, Any]]:

@@ -631,7 +631,7 @@ def offsets_in_transactions(both: Both) -> None:
         until(lambda: consumer.poll(0.2), "messages")
         ours.init_transactions()
         with ours.transaction():
-            ours.send_offsets_to_transaction(consumer.positions(), both.topic)
+            ours.send_offsets_to_transaction(consumer.positions(), consumer.group_metadata())
         stored = until(lambda: consumer.committed(both.tp)[both.tp], "the commit")
         assert stored.offset == 10
 

@@ -17,6 +17,7 @@ from kafka08.errors import (
 from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.structs import TopicPartition
 from tests.integration.polling_cluster import read
+from tests.waiting import until
 
 LARGE = bytes(1_200_000)
 """More than a broker takes by default."""
@@ -95,6 +96,24 @@ def offsets_belong_to_the_transaction(bootstrap: str, topic: str) -> None:
     assert found.offset == 7
 
 
+def a_member_commits_what_it_has_read(bootstrap: str, topic: str) -> None:
+    """Its positions, with the metadata of its group: also where brokers do not compare it."""
+    tp = TopicPartition(topic, 0)
+    keys: dict[str, Any] = {"bootstrap_servers": bootstrap, "group_id": f"member-{topic}"}
+    with (
+        producer_on(bootstrap, topic) as producer,
+        KafkaConsumer(**keys, auto_offset_reset="earliest", enable_auto_commit=False) as consumer,
+    ):
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send(ProducerRecord(topic, b"a", partition=0))
+        consumer.subscribe([topic])
+        assert [m.value for m in read(consumer, 1, 30)] == [b"a"]
+        with producer.transaction():
+            producer.send_offsets_to_transaction(consumer.positions(), consumer.group_metadata())
+        until(lambda: consumer.committed(tp)[tp] == consumer.positions()[tp], "the commit")
+
+
 def a_later_producer_fences(bootstrap: str, topic: str) -> None:
     """One with the same name aborts what the former one began, which can do nothing any more."""
     with producer_on(bootstrap, topic) as former, producer_on(bootstrap, topic) as later:
@@ -136,6 +155,7 @@ SCENARIOS = (
     commits_and_aborts,
     unsent_records_are_dropped,
     offsets_belong_to_the_transaction,
+    a_member_commits_what_it_has_read,
     a_later_producer_fences,
     a_record_that_fails_ends_it,
 )

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.errors import ProtocolError
+from kafka08.errors import IllegalGeneration, ProtocolError
 from kafka08.protocol import codec
+from kafka08.protocol.add_partitions_to_txn import TxnPartitionResult, TxnTopicResult
 from kafka08.protocol.api_versions import (
     NAMING_VERSION,
     ApiVersionRange,
@@ -22,6 +23,11 @@ from kafka08.protocol.compiler import (
     read_varint,
     skip_tags,
     varint,
+)
+from kafka08.protocol.txn_offset_commit import (
+    GENERATION_VERSION,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 from kafka08.protocol.types import (
     Bytes,
@@ -109,6 +115,22 @@ def test_tagged_fields_of_a_response_are_skipped() -> None:
     for size in range(4, len(payload)):
         with pytest.raises(ProtocolError):
             codec.decode_response(ApiVersionsRequest, payload[:size], NAMING_VERSION)
+
+
+def test_tagged_fields_of_a_response_header_are_skipped() -> None:
+    """Those of all APIs but ApiVersions; each cut is an error that names the message."""
+    payload = bytes.fromhex(
+        "00000007 01 05 02 abcd"  # one tagged field in the header
+        " 00000000 02 02 74 02 00000003 0016 00 00 00"
+    )
+    number, response = codec.decode_response(TxnOffsetCommitRequest, payload, GENERATION_VERSION)
+    assert number == 7
+    result = TxnPartitionResult(3, IllegalGeneration.code)
+    assert response == TxnOffsetCommitResponse(0, [TxnTopicResult("t", [result])])
+    assert codec.encode_response(response, 7, GENERATION_VERSION)[8:] == b"\0" + payload[9:]
+    for size in range(4, len(payload)):
+        with pytest.raises(ProtocolError, match="TxnOffsetCommitResponse"):
+            codec.decode_response(TxnOffsetCommitRequest, payload[:size], GENERATION_VERSION)
 
 
 @given(st.integers(0, (1 << 32) - 1))

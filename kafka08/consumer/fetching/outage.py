@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from kafka08.errors import ConsumerCoordinatorNotAvailable, KafkaError
+from kafka08.errors import ConsumerCoordinatorNotAvailable, KafkaError, UnstableOffsetCommit
 
-CREATION_S: Final = 5.0
-"""How long a coordinator may be missing without a warning: the first search for one creates the
-offsets topic."""
+QUIET_S: Final = 5.0
+"""How long a coordinator may be missing, or a transaction open, without a warning: the first search
+for a coordinator creates the offsets topic."""
 
 
 class Outage:
@@ -44,7 +44,8 @@ class Outage:
 
 
 def deserves_warning(outage: Outage, now: float) -> bool:
-    """Whether to log an outage now: a coordinator that is only about to exist needs no warning."""
-    return now - outage.since >= CREATION_S or not isinstance(
-        outage.error, ConsumerCoordinatorNotAvailable
+    """Whether to log an outage now: a coordinator that is only about to exist needs no warning, nor
+    does a transaction that is about to end."""
+    return now - outage.since >= QUIET_S or not isinstance(
+        outage.error, ConsumerCoordinatorNotAvailable | UnstableOffsetCommit
     )

@@ -44,7 +44,7 @@ from kafka08.consumer.subscription import TopicFilter
 from kafka08.errors import Closed, KafkaError
 from kafka08.lifecycle import warn_unclosed
 from kafka08.runtime.asyncio_loop import LoopRuntime
-from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -206,6 +206,9 @@ class AsyncKafkaConsumer:
         return await self._run(self._consumer.metrics)
 
     # -------------------------------------------------------------------------------------- commits
+
+    async def group_metadata(self) -> ConsumerGroupMetadata:
+        return await self._run(self._consumer.group_metadata)
 
     async def commit(
         self,

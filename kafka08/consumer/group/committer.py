@@ -18,7 +18,12 @@ from typing import Final, TypeAlias
 
 from kafka08.client.cluster import COORDINATOR_TRIES, ClusterClient
 from kafka08.client.committed import error_codes
-from kafka08.client.requests import commit_request, committed_request, committed_results
+from kafka08.client.requests import (
+    commit_request,
+    committed_request,
+    committed_results,
+    stable_version,
+)
 from kafka08.client.retry import RetryPolicy, is_retriable_at_coordinator
 from kafka08.consumer.group.membership import FENCED, NO_GENERATION, PASSING, Generation
 from kafka08.errors import (
@@ -27,12 +32,13 @@ from kafka08.errors import (
     FencedInstanceId,
     KafkaError,
     RebalanceInProgress,
+    UnstableOffsetCommit,
     check,
     error_of,
 )
 from kafka08.network.connection import Connection
 from kafka08.protocol.offset_commit import INSTANCE_VERSION, OffsetCommitRequest
-from kafka08.protocol.offset_fetch import EPOCH_VERSION, OffsetFetchRequest, OffsetFetchResponse
+from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
@@ -267,28 +273,54 @@ def fetch_committed(
     `policy` and what follows it see ClusterClient.ask_coordinator."""
 
     def ask(connection: Connection) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        request = committed_request(group, partitions, "kafka")
-        if connection.versions.serves_beyond(OffsetFetchRequest, EPOCH_VERSION - 1):
-            request.version = EPOCH_VERSION
-        response = connection.send(request)
-        assert isinstance(response, OffsetFetchResponse)
-        check(response.error_code, f"committed offsets of group {group}")
-        found = committed_results(response)
-        results: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        for tp in partitions:
-            committed = found.get(tp)
-            code = NO_ERROR if committed is None else committed.error_code
-            error = error_of(code, f"committed offset of {tp} in group {group}")
-            if error is not None:
-                raise error
-            if committed is None or committed.offset == NO_OFFSET:
-                results[tp] = None
-            else:
-                results[tp] = OffsetAndMetadata(
-                    committed.offset, committed.metadata, leader_epoch=committed.leader_epoch
-                )
-        return results
+        found = ask_committed(connection, group, partitions)
+        for unstable in found.unstable.values():
+            raise unstable
+        return found.offsets
 
     return cluster.ask_coordinator(
         group, ask, policy=policy, search_tries=search_tries, give_up_at=give_up_at
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffsets:
+    """The committed offsets of a group.
+
+    offsets    partition → its offset, None without one
+    unstable   partitions of which an open transaction has a later one: who began at the present one
+               would read again what the transaction has read
+    """
+
+    offsets: dict[TopicPartition, OffsetAndMetadata | None]
+    unstable: dict[TopicPartition, UnstableOffsetCommit]
+
+
+def ask_committed(
+    connection: Connection, group: str, partitions: list[TopicPartition]
+) -> CommittedOffsets:
+    """The offsets that the coordinator knows. Raises the first error of another kind."""
+    request = committed_request(group, partitions, "kafka")
+    request.version = stable_version(connection.versions)
+    response = connection.send(request)
+    assert isinstance(response, OffsetFetchResponse)
+    check(response.error_code, f"committed offsets of group {group}")
+    results = committed_results(response)
+    found = CommittedOffsets({}, {})
+    for tp in partitions:
+        committed = results.get(tp)
+        code = NO_ERROR if committed is None else committed.error_code
+        error = error_of(code, f"committed offset of {tp} in group {group}")
+        if isinstance(error, UnstableOffsetCommit):
+            found.unstable[tp] = UnstableOffsetCommit(
+                f"group {group} has a later offset of {tp} in a transaction that has not ended"
+            )
+        elif error is not None:
+            raise error
+        elif committed is None or committed.offset == NO_OFFSET:
+            found.offsets[tp] = None
+        else:
+            found.offsets[tp] = OffsetAndMetadata(
+                committed.offset, committed.metadata, leader_epoch=committed.leader_epoch
+            )
+    return found

@@ -196,6 +196,10 @@ class GroupMember:
     def generation(self) -> Generation:
         return self._membership.generation
 
+    @property
+    def last_generation(self) -> Generation:
+        return self._membership.last_generation
+
     def take_fault(self) -> KafkaError | None:
         """Why the group refused the member; None if it did not. Each refusal is returned once, and
         then the member tries to join again."""

@@ -44,7 +44,7 @@ from kafka08.errors import Closed, ConfigError, KafkaError
 from kafka08.lifecycle import Closeable, end_dropped, warn_unclosed
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS, ThreadRuntime
-from kafka08.structs import OffsetAndMetadata, TopicPartition
+from kafka08.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 API_TIMEOUT_S: Final = 60.0
 """How long calls wait for brokers if the caller gives no timeout."""
@@ -373,6 +373,14 @@ class KafkaConsumer(Closeable):
             return self._poller.fetch_metrics.values(lags, replicas)
 
     # -------------------------------------------------------------------------------------- commits
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The group, and this member of its present generation; after the group has removed it,
+        that of its last one. For `send_offsets_to_transaction`, which is refused then. After
+        `assign` there is no member. ConfigError without group.id."""
+        with self._use():
+            self._check_group()
+            return self._poller.group_metadata()
 
     def commit(
         self,

@@ -175,6 +175,7 @@ class Membership:
     phase        see the module
     generation   of the group, with this member's id; NO_GENERATION if it is in none, or the group
                  removed it
+    last_generation  the same, but stays when the group removes it
     fault        why the group refuses the member; the reader takes it with `retry`
     instance_id  group.instance.id: a static member does not leave, so whoever joins under its name
                  before its session is over gets its partitions, without a rebalance
@@ -197,7 +198,7 @@ class Membership:
         self.instance_id = instance_id
         self.keeps = keeps
         self.phase = Phase.OUTSIDE
-        self.generation = Generation()
+        self.generation = self.last_generation = Generation()
         self.fault: KafkaError | None = None
         self.outage = Outage()
         self.lost = False
@@ -236,6 +237,7 @@ class Membership:
     def unsubscribe(self) -> None:
         """Leave the group, if in one. Responses to requests in flight will be ignored."""
         self._leave()
+        self.last_generation = Generation()
         self.phase = Phase.OUTSIDE
         self.fault = None
         self.lost = self._join_again = False
@@ -337,7 +339,9 @@ class Membership:
         if code == NO_ERROR:
             self._recover()
             self._member_id = response.member_id
-            self.generation = Generation(response.generation, response.member_id, self.instance_id)
+            self.generation = self.last_generation = Generation(
+                response.generation, response.member_id, self.instance_id
+            )
             self._protocol = response.protocol
             leads = response.leader_id == response.member_id
             self._members = response.members if leads else None

@@ -60,7 +60,7 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connection
 from kafka08.runtime import Buffers, ClientRuntime
-from kafka08.structs import Broker, TopicPartition
+from kafka08.structs import Broker, ConsumerGroupMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -337,6 +337,15 @@ class Poller:
 
     def _to_commit(self, positions: Mapping[TopicPartition, int]) -> Offsets:
         return self.partitions.with_epochs(offsets_of(positions))
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """The member for whose partitions offsets are committed; none after `assign`."""
+        if isinstance(self.subscription, Chosen):
+            return ConsumerGroupMetadata(self._config.group_id)
+        last = self._member.last_generation
+        return ConsumerGroupMetadata(
+            self._config.group_id, last.id, last.member_id, last.instance_id
+        )
 
     # --------------------------------------------------------------------------------------- end
 

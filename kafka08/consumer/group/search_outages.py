@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from kafka08.consumer.fetching.outage import Outage, deserves_warning
 from kafka08.consumer.group.start_finder import Found
-from kafka08.errors import KafkaError, RequestTimeout
+from kafka08.errors import KafkaError, RequestTimeout, UnstableOffsetCommit
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -54,9 +54,10 @@ class SearchOutages:
     def lasting(
         self, missing: Collection[TopicPartition], seconds: float, now: float
     ) -> KafkaError | None:
-        """The last error of an outage of at least `seconds`."""
+        """The last error of an outage of at least `seconds`. The wait for a transaction counts only
+        as a cause, without `seconds`: its coordinator ends it after transaction.timeout.ms."""
         for tp, outage in self._outages.items():
             failure = outage.lasting(seconds, now) if tp in missing else None
-            if failure is not None:
+            if failure is not None and not (seconds and isinstance(failure, UnstableOffsetCommit)):
                 return failure
         return None

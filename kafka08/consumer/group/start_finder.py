@@ -1,9 +1,10 @@
 """StartFinder: finds the positions of partitions that have none yet.
 
 An explicit reset (`seek_to_beginning`, `seek_to_end`) comes first, then the group's committed
-offset, then auto.offset.reset. Searches run in their own tasks, so a poll that needs one ends in
-time even if no broker responds. Each leader is asked in a search of its own: one that does not
-respond holds up no partition of the others.
+offset, then auto.offset.reset. While an open transaction has a later offset of the group, a search
+for the committed one fails. Searches run in their own tasks, so a poll that needs one ends in time
+even if no broker responds. Each leader is asked in a search of its own: one that does not respond
+holds up no partition of the others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.log_offsets import starts_or_errors
 from kafka08.client.retry import RetryPolicy
 from kafka08.consumer.fetching.owned_partition import Position
-from kafka08.consumer.group.committer import fetch_committed
+from kafka08.consumer.group.committer import ask_committed
 from kafka08.consumer.group.partitions import Start
 from kafka08.errors import KafkaError, NoOffsetForPartition
 from kafka08.listing import some_of
@@ -168,16 +169,25 @@ class StartFinder:
         self._on_found()
 
     def _find_committed(self, asked: Asked, epoch: int) -> None:
-        committed = fetch_committed(self._cluster, self._group, list(asked), POLICY, search_tries=1)
+        committed = self._cluster.ask_coordinator(
+            self._group,
+            lambda connection: ask_committed(connection, self._group, list(asked)),
+            policy=POLICY,
+            search_tries=1,
+        )
         positions = {
             tp: Position(one.offset, one.leader_epoch)
-            for tp, one in committed.items()
+            for tp, one in committed.offsets.items()
             if one is not None
         }
         if positions:
             self._publish(Found(_only(positions, asked), epoch, positions))
-        without = [tp for tp in asked if tp not in positions]
-        self._run(self._find_in_logs, _only(without, asked), epoch)
+        if unstable := committed.unstable:
+            found = Found(_only(unstable, asked), epoch, failures={**unstable})
+            self._spawn(partial(self._publish, found))
+        without = [tp for tp, one in committed.offsets.items() if one is None]
+        if without:
+            self._run(self._find_in_logs, _only(without, asked), epoch)
 
     def _find_in_logs(self, asked: Asked, epoch: int) -> None:
         """At the start or end of the log, by the leaders of the partitions."""

@@ -12,6 +12,7 @@ from kafka08.consumer.fetching.owned_partition import Position
 from kafka08.consumer.group.committer import ONCE, Commit, Committer, fetch_committed
 from kafka08.consumer.group.membership import Generation
 from kafka08.consumer.group.partitions import Start
+from kafka08.consumer.group.search_outages import SearchOutages
 from kafka08.consumer.group.start_finder import StartFinder
 from kafka08.errors import (
     NO_ERROR,
@@ -20,6 +21,7 @@ from kafka08.errors import (
     KafkaError,
     NotCoordinatorForConsumer,
     OffsetMetadataTooLarge,
+    UnstableOffsetCommit,
 )
 from kafka08.protocol.api_versions import ApiVersionRange
 from kafka08.protocol.grouping import by_partition
@@ -30,6 +32,7 @@ from kafka08.protocol.offset_commit import (
     OffsetCommitTopicResponse,
 )
 from kafka08.protocol.offset_fetch import (
+    STABLE_VERSION,
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
@@ -203,9 +206,13 @@ def test_leader_epochs_are_committed_where_brokers_store_them(
 class Committed:
     """A coordinator that has an offset of each partition, as a cluster and a connection to it."""
 
-    def __init__(self, versions: VersionRanges, error_code: int = NO_ERROR) -> None:
+    def __init__(
+        self, versions: VersionRanges, error_code: int = NO_ERROR, *, has_open: bool = False
+    ) -> None:
         self.versions = versions
         self.asked: list[int] = []
+        self.has_open = has_open
+        """An open transaction has an offset of partition 1."""
         self._error_code = error_code
 
     def ask_coordinator(self, group: str, ask: Callable[[Any], Any], **_: object) -> Any:
@@ -214,11 +221,20 @@ class Committed:
     def send(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
         self.asked.append(request.version)
         found = [OffsetFetchPartitionResponse(0, 5, "", NO_ERROR, 3)]
+        if self.has_open and request.is_stable and request.version >= STABLE_VERSION:
+            found.append(OffsetFetchPartitionResponse(1, -1, "", UnstableOffsetCommit.code))
         topics = [] if self._error_code else [OffsetFetchTopicResponse("t", found)]
         return OffsetFetchResponse(topics, self._error_code)
 
 
-@pytest.mark.parametrize(("versions", "version"), [(OF_0_9, 1), (LATER, 5)])
+def up_to(version: int) -> VersionRanges:
+    """A broker's, of OffsetFetch."""
+    return VersionRanges([ApiVersionRange(9, 0, version)])
+
+
+@pytest.mark.parametrize(
+    ("versions", "version"), [(OF_0_9, 1), (up_to(4), 1), (up_to(5), 5), (up_to(6), 5), (LATER, 7)]
+)
 def test_leader_epochs_of_committed_offsets_are_read(versions: VersionRanges, version: int) -> None:
     """Where brokers have them."""
     coordinator = Committed(versions)
@@ -250,3 +266,31 @@ def test_reading_begins_at_a_committed_offset_with_its_epoch() -> None:
     found = finder.take()
     assert found is not None
     assert found.positions == {A: Position(5, 3)}
+
+
+def test_an_open_transaction_holds_up_its_own_partition() -> None:
+    """Reading of others begins at once. It is the cause of the
+    wait, but no failure however long it lasts, and without a warning at first."""
+    coordinator = Committed(LATER, has_open=True)
+    finder = StartFinder(
+        cast("Any", coordinator),
+        "g",
+        Start.EARLIEST,
+        on_found=lambda: None,
+        backoff_s=0.0,
+        runtime=THREADS,
+    )
+    finder.begin({A: Start.COMMITTED, B: Start.COMMITTED}, 1)
+    results = [found for _ in range(2) if (found := until(finder.take, "a result"))]
+    assert {A: Position(5, 3)} == results[0].positions | results[1].positions
+    (failed,) = [one for one in results if one.failures]
+    (why,) = failed.failures.values()
+    assert "group g has a later offset of [t,1] in a transaction" in str(why)
+    outages = SearchOutages()
+    outages.note(failed, {B}, 10.0)
+    assert outages.lasting({B}, 0.0, 10.0) is why
+    assert outages.lasting({B}, 30.0, 1000.0) is None
+    with pytest.raises(UnstableOffsetCommit):
+        fetch_committed(cast("Any", coordinator), "g", [A, B], ONCE)
+    coordinator.has_open = False
+    assert fetch_committed(cast("Any", coordinator), "g", [B], ONCE) == {B: None}

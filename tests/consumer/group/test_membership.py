@@ -285,6 +285,7 @@ def test_a_reader_that_does_not_poll_leaves_the_group() -> None:
     assert leaving.request.member_id == "me"
     assert member.lost
     assert member.generation.id == NO_GENERATION
+    assert member.last_generation == Generation(1, "me"), "others must not take it for none"
     assert isinstance(member.fault, PollIntervalExceeded)
 
 
@@ -326,7 +327,7 @@ def test_a_member_that_unsubscribes_leaves() -> None:
         in_group = member.generation.id != NO_GENERATION
         member.unsubscribe()
         assert isinstance(member.due(5.0), Leave) == in_group
-        assert member.generation.id == NO_GENERATION
+        assert member.generation == member.last_generation == Generation()
         member.joined(join_response(), 5.0)
         member.synced(SyncGroupResponse(0, b""), 5.0)
         member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
