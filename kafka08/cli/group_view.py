@@ -15,10 +15,9 @@ from kafka08.groups.views import (
     ShownZooKeeperGroup,
 )
 from kafka08.listing import counted
-from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.observe.coordinated import CoordinatedGroups
 from kafka08.observe.snapshot import COORDINATOR, ZOOKEEPER
-from kafka08.structs import host_port
+from kafka08.structs import TopicPartition, host_port
 
 MEMBER_COLUMNS: Final = ("member", "subscribes", "owns")
 COORDINATED_MEMBER_COLUMNS: Final = ("member", "client", "host", "subscribes", "owns")
@@ -34,7 +33,6 @@ PARTITION_COLUMNS: Final = (
     "lag",
 )
 EXPIRY_COLUMN: Final = "kafka expires"
-HOUR_MS: Final = 3_600_000
 
 
 def show_group(view: ShownGroup) -> None:
@@ -48,19 +46,20 @@ def show_group(view: ShownGroup) -> None:
             show()
     rows = [(*view.row(p).values(), p.lag_text) for p in view.partitions]
     if view.commits:
-        expiries = [_expires_in(view.commits.get(p.topic_partition)) for p in view.partitions]
+        expiries = [_expiry(view, p.topic_partition) for p in view.partitions]
         rows = [(*row, expiry) for row, expiry in zip(rows, expiries, strict=True)]
         show_table((*PARTITION_COLUMNS, EXPIRY_COLUMN), rows)
     else:
         show_table(PARTITION_COLUMNS, rows)
 
 
-def _expires_in(commit: KafkaCommit | None) -> str | None:
+def _expiry(view: ShownGroup, tp: TopicPartition) -> str | None:
+    commit, expires_ms = view.commits.get(tp), view.expires_ms(tp)
     if commit is None:
         return None
-    left_ms = commit.expires_after(RETENTION_MS) - time.time() * 1000
-    text = f"in {left_ms / HOUR_MS:.1f} h" if left_ms > 0 else "at any moment"
-    return f"{text} at the latest" if commit.is_older and left_ms > 0 else text
+    if expires_ms is None:
+        return "not while it has members"
+    return commit.expiry_text(expires_ms, time.time() * 1000)
 
 
 def _show_coordinated_members(view: ShownCoordinatedGroup) -> None:

@@ -9,7 +9,6 @@ from typing import Final
 from kafka08.doctor.check import ZOOKEEPER, Found, Z, note, problem
 from kafka08.doctor.checks_topics import number
 from kafka08.doctor.snapshot import Snapshot
-from kafka08.observe.commit_times import RETENTION_MS
 
 KINDS: Final = {
     "unreadable-member": "every member fails to rebalance",
@@ -71,9 +70,9 @@ def _unlisted(snapshot: Snapshot) -> Iterator[Found]:
 
 def _expiring(snapshot: Snapshot) -> Iterator[Found]:
     """Brokers before 2.1 delete offsets of groups with members too."""
-    retention_ms = _retention_ms(snapshot)
-    with_members = {name for name, facts in snapshot.groups.items() if facts.members}
-    with_members |= {name for name, facts in snapshot.coordinated.items() if facts.group.members}
+    configured_ms = _retention_ms(snapshot)
+    coordinated = {name for name, facts in snapshot.coordinated.items() if facts.group.members}
+    with_members = {name for name, facts in snapshot.groups.items() if facts.members} | coordinated
     in_zookeeper = {
         (name, p.topic_partition)
         for name, facts in snapshot.groups.items()
@@ -81,12 +80,11 @@ def _expiring(snapshot: Snapshot) -> Iterator[Found]:
         if p.zookeeper is not None
     }
     for (group, tp), commit in snapshot.commits.items():
-        left_ms = commit.expires_after(retention_ms) - snapshot.now_ms
-        if left_ms < EXPIRING_SHARE * retention_ms:
-            when = f"in {left_ms / HOUR_MS:.1f} h" if left_ms > 0 else "at any moment"
-            says = f"its offset in Kafka expires {when}"
-            if commit.is_older and left_ms > 0:
-                says += " at the latest"
+        expires_ms = commit.expires(has_members=group in coordinated, retention_ms=configured_ms)
+        if expires_ms is None:
+            continue
+        if expires_ms - snapshot.now_ms < EXPIRING_SHARE * commit.retention_ms(configured_ms):
+            says = f"its offset in Kafka expires {commit.expiry_text(expires_ms, snapshot.now_ms)}"
             if group in with_members:
                 says += "; its members do not commit it"
             if (group, tp) in in_zookeeper:
@@ -94,13 +92,13 @@ def _expiring(snapshot: Snapshot) -> Iterator[Found]:
             yield Found(f"group {group}, {tp}", says)
 
 
-def _retention_ms(snapshot: Snapshot) -> int:
-    """offsets.retention.minutes of the first broker's file that has it, or Kafka's default."""
+def _retention_ms(snapshot: Snapshot) -> int | None:
+    """offsets.retention.minutes of the first broker's file that has it; None: Kafka's default."""
     for file in snapshot.files:
         minutes = number(file.values, "offsets.retention.minutes")
         if file.kind == "broker" and minutes is not None and minutes >= 0:
             return minutes * MINUTE_MS
-    return RETENTION_MS
+    return None
 
 
 def _left_out(snapshot: Snapshot) -> Iterator[Found]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kafka08.groups.coordinated_findings import explain_coordinated
 from kafka08.groups.findings import Finding, explain
 from kafka08.listing import counted
-from kafka08.observe.commit_times import RETENTION_MS, KafkaCommit
+from kafka08.observe.commit_times import KafkaCommit
 from kafka08.observe.coordinated import CoordinatedMember
 from kafka08.observe.group import (
     CoordinatedFacts,
@@ -44,8 +44,18 @@ class ShownGroup(ABC):
     @abstractmethod
     def findings(self) -> list[Finding]: ...
 
+    @property
+    @abstractmethod
+    def is_kept(self) -> bool:
+        """Whether brokers know members of it, for which those from 2.1 on keep its offsets."""
+
     @abstractmethod
     def owner(self, partition: PartitionFacts) -> str | None: ...
+
+    def expires_ms(self, tp: TopicPartition) -> int | None:
+        """When the offset in Kafka expires; None: unknown, or not while the group has members."""
+        commit = self.commits.get(tp)
+        return None if commit is None else commit.expires(has_members=self.is_kept)
 
     @abstractmethod
     def members_as_dicts(self) -> list[dict[str, Any]]: ...
@@ -74,11 +84,10 @@ class ShownGroup(ABC):
     def _times(self, tp: TopicPartition) -> dict[str, Any]:
         """Times of the offset in Kafka, in ms; null: unknown, or there is none."""
         commit = self.commits.get(tp)
-        if commit is None:
-            return {"kafka_committed_ms": None, "kafka_expires_ms": None}
+        is_known = commit is not None and not commit.is_older
         return {
-            "kafka_committed_ms": None if commit.is_older else commit.committed_ms,
-            "kafka_expires_ms": commit.expires_after(RETENTION_MS),
+            "kafka_committed_ms": commit.committed_ms if commit and is_known else None,
+            "kafka_expires_ms": self.expires_ms(tp),
         }
 
     def all_is_well(self) -> str:
@@ -122,6 +131,10 @@ class ShownZooKeeperGroup(ShownGroup):
         faults = [p.zookeeper_fault for p in facts.partitions if p.zookeeper_fault is not None]
         self.failed_requests = [*facts.failed_requests, *faults, *_without_leader(facts)]
 
+    @property
+    def is_kept(self) -> bool:
+        return False
+
     def findings(self) -> list[Finding]:
         return explain(self.facts)
 
@@ -157,6 +170,10 @@ class ShownCoordinatedGroup(ShownGroup):
         self.name = facts.group.name
         self.partitions = facts.partitions
         self.failed_requests = [*facts.failed_requests, *_without_leader(facts)]
+
+    @property
+    def is_kept(self) -> bool:
+        return bool(self.facts.group.members)
 
     def findings(self) -> list[Finding]:
         return explain_coordinated(self.facts)

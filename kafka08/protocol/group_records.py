@@ -4,10 +4,14 @@
                               members:[member_id client_id client_host:string session_ms:i32
                               subscription assignment:bytes]
                           1   the same, with rebalance_ms:i32 in front of session_ms
+                          2   the same, with state_since_ms:i64 in front of the members
+                          3   the same, with instance_id:string? behind each member_id
+                          4   as 3, flexible
 
 A null value deletes the group. Version 0 is 0.9's and 0.10.0's; 0.10.1 brought the rebalance
-timeout. One record is written when a generation is complete, and one when the group is empty.
-Source: kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
+timeout. Those of 2.1 and later are read, as those of offsets, and never written. One record is
+written when a generation is complete, and one when the group is empty.
+Source: kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2, GroupMetadataValue 4.4.0.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from kafka08 import kernel
 from kafka08.errors import ProtocolError
@@ -25,8 +29,10 @@ from kafka08.protocol.types import (
     Buffer,
     Form,
     Int32,
+    Int64,
     NotNullBytes,
     NullableString,
+    Since,
     String,
     WireForm,
 )
@@ -44,6 +50,8 @@ class StoredMember:
     subscription: NotNullBytes
     """The member's subscription for the group's protocol."""
     assignment: NotNullBytes
+    instance_id: Annotated[NullableString, Since(3, before="client_id")] = None
+    """Brokers of our levels have no static members."""
 
 
 @dataclass(slots=True)
@@ -55,6 +63,8 @@ class StoredGroup:
     protocol: NullableString
     leader: NullableString
     members: list[StoredMember]
+    state_since_ms: Annotated[Int64, Since(2, before="members")] = -1
+    """When it came into its state. Brokers of our levels have no use for it."""
 
 
 class StoredMemberV0(WireForm, of=StoredMember):
@@ -90,7 +100,8 @@ class StoredGroupV0(WireForm, of=StoredGroup):
 
 
 LAYOUTS: Final[dict[int, type]] = {0: StoredGroupV0, 1: StoredGroup}
-"""Version of a value → its layout."""
+"""Version of a value that is written → its layout."""
+FLEXIBLE_VERSION: Final = 4
 
 
 VALUES: Final[dict[int, bytes]] = {n: b"h" + form_of(layout) for n, layout in LAYOUTS.items()}
@@ -118,7 +129,10 @@ def decode_group(data: Buffer) -> StoredGroup:
     if len(data) < VERSION.size:
         raise ProtocolError(f"offsets topic: a group value of {len(data)} bytes")
     (version,) = VERSION.unpack_from(data)
-    if version not in LAYOUTS:
+    if not 0 <= version <= FLEXIBLE_VERSION:
         raise ProtocolError(f"offsets topic: unknown group value version {version}")
-    group: StoredGroup = decode_body(LAYOUTS[version], data, VERSION.size)[0]
+    cls, is_flexible = LAYOUTS.get(version, StoredGroup), version == FLEXIBLE_VERSION
+    group: StoredGroup = decode_body(
+        cls, data, VERSION.size, version=version, is_flexible=is_flexible
+    )[0]
     return group
