@@ -10,8 +10,10 @@ from kafka08.arrow.settings import ReadSettings
 from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.client.retry import retry
+from kafka08.client.retry import is_retriable_at_leader, retry
+from kafka08.consumer.fetching.truncation import LogTruncated, find_truncated
 from kafka08.errors import (
+    KafkaError,
     LeaderNotAvailable,
     UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
@@ -102,6 +104,29 @@ class LogOffsets:
         """The first offset that this reader must not read yet: the high watermark, or of committed
         messages the last stable offset."""
         return log_offsets.log_ends(self._cluster, partitions, self._isolation)
+
+    def latest_with_epochs(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """`latest`, each with the epoch of a leader that has the messages before it, where brokers
+        say it."""
+        return log_offsets.log_ends_with_epochs(self._cluster, partitions, self._isolation)
+
+    def truncations(
+        self, positions: Mapping[TopicPartition, tuple[int, int]]
+    ) -> dict[TopicPartition, LogTruncated]:
+        """partition → what happened to its log, where that lacks messages before an offset which a
+        leader of an earlier epoch had. `positions`: partition → offset and epoch."""
+        if not positions:
+            return {}
+        found = self._cluster.ask_each_leader(
+            positions, find_truncated, passes=is_retriable_at_leader
+        )
+        lost = {tp: one for tp, one in found.items() if isinstance(one, LogTruncated)}
+        for tp, error in found.items():
+            if isinstance(error, KafkaError) and tp not in lost:
+                raise error
+        return lost
 
     def latest_up_to(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """`latest`; where that is below the wanted offset, the leader's log end, but not above the

@@ -57,6 +57,22 @@ def log_ends(
     return _bounds(cluster, partitions, LATEST_OFFSET, isolation=isolation)
 
 
+def log_ends_with_epochs(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition], isolation: int
+) -> dict[TopicPartition, tuple[int, int]]:
+    """`log_ends`, each with the epoch of a leader that has the messages before it; NO_LEADER_EPOCH
+    from brokers before 2.1."""
+    found: dict[TopicPartition, tuple[int, int]] = {}
+    wanted = dict.fromkeys(partitions, LATEST_OFFSET)
+    for tp, outcome in starts_or_errors(cluster, wanted, isolation).items():
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        if outcome is None:
+            raise OffsetOutOfRange(f"{tp}: its leader returned no log end offset")
+        found[tp] = outcome
+    return found
+
+
 def leader_log_ends(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:

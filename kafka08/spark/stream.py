@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,14 @@ from pyspark.sql.types import StructType
 from kafka08.arrow.committed import commit_offsets
 from kafka08.arrow.connections import close_all
 from kafka08.arrow.creations import TopicCreations
-from kafka08.arrow.data_loss import Loss, MissingPartition, RecreatedTopic, clamp, report
+from kafka08.arrow.data_loss import (
+    Loss,
+    MissingPartition,
+    RecreatedTopic,
+    Truncation,
+    clamp,
+    report,
+)
 from kafka08.arrow.options import ReadOptions
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
@@ -33,6 +40,7 @@ from kafka08.spark.stream_offsets import (
     offsets_between,
     ranges_between,
     recreated_topics,
+    to_compare,
 )
 from kafka08.spark.tasks import RangeTasks, range_partitions
 from kafka08.structs import TopicPartition
@@ -63,6 +71,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Position | None = None
         self._target: Mapping[TopicPartition, int] | None = None
         """With AvailableNow: the log ends when the query began."""
+        self._epochs: dict[TopicPartition, int] = {}
+        """Of leaders that have the messages before the log ends; NO_LEADER_EPOCH: not known."""
+        self._planned: Position = {}
+        """The end of the last batch that this process has planned."""
         self._last_seen: Mapping[TopicPartition, int] = {}
         self._last_batch: float | None = None
 
@@ -128,9 +140,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         self._report_missed(new, latest)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = end_of_batch(begin, starts, latest, most, created)
+        end = end_of_batch(begin, starts, latest, most, created, self._epochs)
         self._last_batch = self._resolver.cluster.clock.monotonic()
-        return end.to_json()
+        self._planned = end.to_json()
+        return self._planned
 
     def reportLatestOffset(self) -> Position | None:
         return StreamOffset(self._last_seen).to_json() if self._last_seen else None
@@ -139,10 +152,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         """The tasks of a batch; the same ranges at each call for it. DataLost, listing every
         missing range, if retention was faster and failOnDataLoss is on."""
-        finish = StreamOffset.from_json(end)
-        wanted = ranges_between(StreamOffset.from_json(start), finish)
+        begin, finish = StreamOffset.from_json(start), StreamOffset.from_json(end)
+        wanted = ranges_between(begin, finish)
         with self._resolver.deadline():
             wanted = self._of_topics_as_planned(wanted, finish)
+            if end != self._planned:  # by a process before this one
+                self._report_truncated(begin, wanted)
             return range_partitions(self._resolver, self._not_deleted(wanted))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -166,12 +181,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._creations.close()
         close_all()
 
-    def _latest(self) -> dict[TopicPartition, int]:
-        """The log ends of the subscribed partitions now, without partitions that no longer exist:
-        these are for the data loss rule."""
+    def _latest(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, int]:
+        """The log ends of the subscribed partitions, or of `partitions`, now, without partitions
+        that no longer exist: these are for the data loss rule."""
         offsets = self._resolver.log_offsets
         assert self._options.subscription is not None
-        return offsets.latest(offsets.subscribed(self._options.subscription, must_exist=False))
+        there = offsets.subscribed(self._options.subscription, must_exist=False)
+        if partitions is not None:
+            there = tuple(tp for tp in there if tp in partitions)
+        found = offsets.latest_with_epochs(there)
+        self._epochs.update((tp, epoch) for tp, (_, epoch) in found.items())
+        return {tp: end for tp, (end, _) in found.items()}
 
     def _current_ends(self, begin: StreamOffset) -> tuple[Creations, Mapping[TopicPartition, int]]:
         """(topic → the transaction that created it, log ends or the target of AvailableNow).
@@ -214,7 +236,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
             logger.info("The logs of %s end before the stream's position; retrying", behind)
             self._resolver.cluster.clock.sleep(settings.retry_interval_ms / 1000)
-            again = self._latest()
+            again = self._latest(behind)
             found.update({tp: min(again[tp], begin.ends[tp]) for tp in behind if tp in again})
         else:
             behind = [
@@ -234,7 +256,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seen: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int]:
         """Raise or log deleted, recreated and truncated partitions. Returns new start offsets: the
-        first offset of each log of a recreated topic.
+        first offset of each log of a recreated topic, and where a log has other messages than those
+        that were read.
 
         recreated   topics that were recreated according to ZooKeeper. If it has no information, a
                     log that ends before the stream and begins at 0 counts as recreated, too: it may
@@ -247,16 +270,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         earliest = self._resolver.log_offsets.earliest([*cut, *again])
         unknown = [tp for tp in cut if tp.topic not in begin.created and not earliest[tp]]
         again += unknown
+        truncated = self._truncated(begin, [tp for tp in there if tp not in again])
         missing = {tp: end for tp, end in sorted(begin.ends.items()) if tp not in latest}
         others = self._resolver.log_offsets.existing(missing)
-        losses: list[Loss | RecreatedTopic | MissingPartition] = [
+        losses: list[Loss | RecreatedTopic | MissingPartition | Truncation] = [
             MissingPartition(tp, end, exists=tp in others) for tp, end in missing.items()
         ]
         losses += [
             Loss(OffsetRange(*tp, latest[tp], begin.ends[tp]), earliest[tp], latest[tp])
             for tp in cut
-            if tp not in unknown
+            if tp not in unknown and tp not in truncated
         ]
+        losses += truncated.values()
         losses += [
             RecreatedTopic(
                 *(tp, begin.ends[tp], seen.get(tp), earliest[tp], latest[tp]),
@@ -266,7 +291,34 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for tp in again
         ]
         report(losses, fail=self._options.settings.fail_on_data_loss)
-        return {tp: earliest[tp] for tp in again}
+        diverging = {tp: loss.left.from_offset for tp, loss in truncated.items()}
+        return {tp: earliest[tp] for tp in again} | diverging
+
+    def _truncated(
+        self, begin: StreamOffset, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, Truncation]:
+        """Those of `partitions` whose log has other messages before the stream's position, as after
+        an unclean election. They are read again from the first other one, or from the start of the
+        log where that is not known."""
+        offsets = self._resolver.log_offsets
+        found = offsets.truncations(to_compare(begin, partitions, self._epochs))
+        starts = offsets.earliest([tp for tp, loss in found.items() if loss.diverges_at is None])
+        for tp, loss in found.items():
+            if loss.diverges_at is not None:
+                starts[tp] = loss.diverges_at
+        return {
+            tp: Truncation(OffsetRange(*tp, starts[tp], begin.ends[tp]), loss)
+            for tp, loss in found.items()
+        }
+
+    def _report_truncated(self, begin: StreamOffset, wanted: Collection[OffsetRange]) -> None:
+        """Raise or log that the log has other messages before a batch that is repeated."""
+        asked = to_compare(begin, {r.topic_partition for r in wanted})
+        found = self._resolver.log_offsets.truncations(asked)
+        losses = [
+            Truncation(r, found[tp]) for r in wanted for tp in [r.topic_partition] if tp in found
+        ]
+        report(losses, fail=self._options.settings.fail_on_data_loss)
 
     def _of_topics_as_planned(
         self, wanted: list[OffsetRange], end: StreamOffset

@@ -14,12 +14,16 @@ So the ends of two batches suffice to read the later one again exactly.
 With ZooKeeper's address, the end of a batch also has the transaction that created each topic, under
 another such key, `"$created":{"t":4294967333}`: offsets of a topic that was deleted and recreated
 mean other messages.
+
+With brokers from 2.1 on it has the epoch of a leader that had the messages before it, in the form
+of the offsets: `"$epochs":{"t":{"0":4}}`. After an unclean election a log may have other messages
+there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import index
 from typing import Any, Final
@@ -28,12 +32,14 @@ from kafka08.arrow.option_text import numbers_to_json
 from kafka08.arrow.plan import rate_limit
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ConfigError
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_LEADER_EPOCH, TopicPartition
 
 Numbers = Mapping[TopicPartition, int]
 Creations = Mapping[str, int]
 STARTS: Final = "$starts"
 CREATED: Final = "$created"
+EPOCHS: Final = "$epochs"
+OWN_KEYS: Final = (STARTS, CREATED, EPOCHS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +47,13 @@ class StreamOffset:
     """ends     the next offset of each partition
     starts   starts of this batch, for partitions that the one before did not have
     created  topic → the transaction that created it, as far as known
+    epochs   the epoch of a leader that had the messages before an end, as far as known
     """
 
     ends: Numbers
     starts: Numbers = field(default_factory=dict)
     created: Creations = field(default_factory=dict)
+    epochs: Numbers = field(default_factory=dict)
 
     @classmethod
     def initial(cls, offsets: Numbers, created: Creations | None = None) -> StreamOffset:
@@ -55,10 +63,11 @@ class StreamOffset:
     @classmethod
     def from_json(cls, position: Mapping[str, Any]) -> StreamOffset:
         """ConfigError if it is not a position of this source or of Spark's own."""
-        topics = {t: numbers for t, numbers in position.items() if t not in (STARTS, CREATED)}
+        topics = {t: numbers for t, numbers in position.items() if t not in OWN_KEYS}
         starts, created = position.get(STARTS, {}), position.get(CREATED, {})
+        epochs = position.get(EPOCHS, {})
         try:
-            return cls(_numbers(topics), _numbers(starts), dict(created))
+            return cls(_numbers(topics), _numbers(starts), dict(created), _numbers(epochs))
         except (AttributeError, TypeError, ValueError):
             raise ConfigError(
                 f"the checkpoint has {json.dumps(position)}, which are no offsets of topics. Give "
@@ -71,6 +80,8 @@ class StreamOffset:
             position[STARTS] = numbers_to_json(self.starts)
         if self.created:
             position[CREATED] = dict(sorted(self.created.items()))
+        if self.epochs:
+            position[EPOCHS] = numbers_to_json(self.epochs)
         return position
 
     @property
@@ -98,6 +109,19 @@ def recreated_topics(position: StreamOffset, created: Creations) -> set[str]:
     return {topic for topic in known if created.get(topic, known[topic]) != known[topic]}
 
 
+def to_compare(
+    position: StreamOffset, partitions: Iterable[TopicPartition], now: Numbers | None = None
+) -> dict[TopicPartition, tuple[int, int]]:
+    """The end and its epoch of those of `partitions` that may have other messages before it since:
+    whose epoch `now` is another one; None: all that have one."""
+    return {
+        tp: (position.ends[tp], epoch)
+        for tp in partitions
+        if (epoch := position.epochs.get(tp)) is not None
+        and (now is None or now.get(tp, epoch) != epoch)
+    }
+
+
 def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
     """The ranges of the batch from `start` to `end`, in order, without empty ones."""
     ranges = []
@@ -114,6 +138,7 @@ def end_of_batch(
     latest: Numbers,
     limit: int | None,
     created: Creations | None = None,
+    epochs: Numbers | None = None,
 ) -> StreamOffset:
     """The end of the batch from `start`.
 
@@ -122,12 +147,16 @@ def end_of_batch(
              nothing is read, and the stream continues from there
     limit    approximate maximum number of offsets; None: all
     created  topic → the transaction that created it
+    epochs   of leaders that have the messages before these log ends
     """
     begins = {**start.ends, **new}
     begins = {tp: min(begins[tp], end) for tp, end in latest.items()}
     ends = dict(latest) if limit is None else rate_limit(begins, latest, limit)
     starts = {tp: begins[tp] for tp in latest if start.is_initial or tp in new}
-    return StreamOffset(ends, starts, created or {})
+    known = {
+        tp: epoch for tp, epoch in (epochs or {}).items() if tp in ends and epoch != NO_LEADER_EPOCH
+    }
+    return StreamOffset(ends, starts, created or {}, known)
 
 
 def offsets_between(start: StreamOffset, end: StreamOffset) -> int:

@@ -515,28 +515,6 @@ def test_a_protocol_that_a_peer_of_0_10_cannot_read_is_found(
     assert found == ([f"{says} read it"] if is_found else [])
 
 
-@pytest.mark.parametrize(
-    ("group", "committed_days", "left_days", "text"),
-    [
-        ("c", 30, 30, None),  # it has members
-        ("idle", 5, None, None),
-        ("idle", 6, None, "in 24.0 h"),
-        ("idle", 30, 2, None),
-        ("idle", 30, 6, "in 24.0 h"),
-        ("idle", 30, 8, "at any moment"),
-    ],
-)
-def test_brokers_from_2_1_on_keep_offsets_while_there_are_members(
-    group: str, committed_days: int, left_days: int | None, text: str | None
-) -> None:
-    """And seven days after the last one left, or after the commit of who was none."""
-    day = 24 * HOUR
-    left_ms = None if left_days is None else NOW - left_days * day
-    commit = KafkaCommit(NOW - committed_days * day, is_kept=True, left_ms=left_ms)
-    found = [f.what for f in findings_of(cluster(commits={(group, T0): commit}))]
-    assert found == ([f"its offset in Kafka expires {text}"] if text else [])
-
-
 def test_the_logs_of_a_topic_that_cannot_be_read_are_not_left_behind() -> None:
     """Its replicas are unknown, and who deletes the logs loses its messages."""
     found = findings_of(with_topic("t", TopicFacts({}, fault="no JSON")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,15 @@ from tests.interop.jvm import (
     new_zookeeper,
 )
 from tests.waiting import until
+
+pytest.importorskip("pyspark")
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from kafka08.arrow.connections import resolved
+from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.options import parse_read_options
+from kafka08.spark.schema import default_schema
+from kafka08.spark.stream import StreamReader
 
 TP = TopicPartition("t", 0)
 COMMON = [b"common %d" % n for n in range(3)]
@@ -79,6 +89,13 @@ def read(consumer: KafkaConsumer, found: list[tuple[int, bytes | None]], last: b
     until(is_read, f"the message {last!r}", explain=lambda: f"{found} came")
 
 
+def stream_of(bootstrap: str) -> StreamReader:
+    keys = {"kafka.bootstrap.servers": bootstrap, "subscribe": "t", "startingOffsets": "earliest"}
+    options = parse_read_options(keys, streaming=True)
+    address = resolved(options.address, options.settings, options.topic_filter())
+    return StreamReader(replace(options, address=address), default_schema(False))
+
+
 def has_raised(consumer: KafkaConsumer) -> LogTruncated | None:
     try:
         assert not consumer.poll(0.2)
@@ -100,8 +117,8 @@ def test_readers_of_messages_that_were_lost_are_told(
 ) -> None:
     """Although the log has grown beyond their position: by a warning, and at the first other
     message, with auto.offset.reset; by LogTruncated at each poll without; and one that begins at an
-    offset that was committed before. A move fails, also one that is started again; and a reader of
-    one partition."""
+    offset that was committed before. A move fails, also one that is started again; a reader of
+    one partition; and a stream of Spark between two batches."""
     one, two = brokers[:2]
     bootstrap = ",".join(broker.address for broker in brokers)
     with BrokerAdmin(parse_bootstrap(bootstrap)) as admin:
@@ -141,6 +158,10 @@ def test_readers_of_messages_that_were_lost_are_told(
         assert strict.positions()[TP].leader_epoch == 1
         reader = PartitionReader(cluster, TP, 0)
         until(lambda: [*reader.poll(BatchLimits())] and reader.position == 8, "the messages")
+        stream = stream_of(bootstrap)
+        batch = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+        assert batch["t"] == {"0": 8}
+        assert batch["$epochs"] == {"t": {"0": 1}}
         one.kill()
         two.start()
         until(lambda: knows_leaders(two, "t", 1), "an unclean election", 60)
@@ -160,6 +181,9 @@ def test_readers_of_messages_that_were_lost_are_told(
         restarted.close()
         with pytest.raises(LogTruncated, match="offset 3 to 7 were lost"):
             list(reader.poll(BatchLimits()))
+        with pytest.raises(DataLost, match="offset 3 to 7 were lost"):
+            stream.latestOffset(batch, ReadAllAvailable())
+        stream.stop()
         resumed.assign([TP])
         for consumer in (strict, resumed):
             raises = partial(has_raised, consumer)

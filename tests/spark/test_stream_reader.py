@@ -345,7 +345,7 @@ def test_topics_created_during_the_request_for_offsets() -> None:
     end = stream.next(stream.reader.initialOffset())
     listed = stream.reader._latest
 
-    def meanwhile() -> dict[TopicPartition, int]:
+    def meanwhile(partitions: object = None) -> dict[TopicPartition, int]:
         found = listed()
         stream.reader._latest = listed  # type: ignore[method-assign]
         recreate(stream, 30)

@@ -29,7 +29,7 @@ from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetching.fetch_settings import NO_RESET
 from kafka08.consumer.fetching.owned_partition import Chunk, OwnedPartition
-from kafka08.errors import KafkaError, OffsetOutOfRange, ProtocolError, check, error_of
+from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, ProtocolError, error_of
 from kafka08.format import batch_at
 from kafka08.kernel import SetSummary
 from kafka08.kernel.types import MESSAGE_MAGICS
@@ -116,14 +116,30 @@ def check_positions(
 def check_position(connection: Connection, tp: TopicPartition, offset: int, epoch: int) -> None:
     """Ask a leader of `tp` for the end of the epoch of what was read before `offset`. LogTruncated,
     or the leader's error. Nothing without an epoch, or from a broker that cannot tell."""
-    if epoch == NO_LEADER_EPOCH or not _can_tell(connection):
+    if epoch == NO_LEADER_EPOCH:
         return
-    end = _ask(connection, {tp: (epoch, NO_LEADER_EPOCH)}).get(tp)
-    if end is None:
-        raise ProtocolError(f"{connection} left out {tp} in its response")
-    check(end.error_code, f"{tp} at {connection}")
-    if end.end_offset < offset:
-        raise truncated(tp, offset, epoch, end, str(connection))
+    error = find_truncated(connection, {tp: (offset, epoch)})[tp]
+    if error is not None:
+        raise error
+
+
+def find_truncated(
+    connection: Connection, positions: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, ApiError | None]:
+    """partition → the error that `check_position` raises for its offset and epoch, or None.
+    ProtocolError."""
+    if not _can_tell(connection):
+        return dict.fromkeys(positions)
+    asked = {tp: (epoch, NO_LEADER_EPOCH) for tp, (_, epoch) in positions.items()}
+    ends, found = _ask(connection, asked), dict[TopicPartition, ApiError | None]()
+    for tp, (offset, epoch) in positions.items():
+        end = ends.get(tp)
+        if end is None:
+            raise ProtocolError(f"{connection} left out {tp} in its response")
+        found[tp] = error_of(end.error_code, f"{tp} at {connection}")
+        if found[tp] is None and end.end_offset < offset:
+            found[tp] = truncated(tp, offset, epoch, end, str(connection))
+    return found
 
 
 def _can_tell(connection: Connection) -> bool:
