@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from kafka08.admin.acls import Acl
 from kafka08.admin.broker_admin import BrokerAdmin
+from kafka08.admin.broker_configs import BrokerConfig
 from kafka08.admin.brokers import BrokerDescription
 from kafka08.admin.client import AdminClient
 from kafka08.admin.description import (
@@ -25,6 +26,7 @@ __all__ = [
     "Acl",
     "AdminClient",
     "BrokerAdmin",
+    "BrokerConfig",
     "BrokerDescription",
     "MoveStatus",
     "PartitionDescription",

@@ -3,9 +3,10 @@
     from        brokers serve
     0.8         what lists and describes topics: without dead replicas and overrides
     0.10.1      create_topic, delete_topic
-    0.11        overrides, delete_records, acls
+    0.11        overrides, delete_records, acls, broker_configs
     1.0         alter_topic, log_dirs
     1.1         delete_group
+    2.3         alter_broker
 
 Brokers do not say whether a topic is being deleted.
 A refused operation raises AdminError and has changed nothing.
@@ -17,7 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kafka08.admin import broker_configs
 from kafka08.admin.acls import Acl, describe_acls
+from kafka08.admin.broker_configs import BrokerConfig
 from kafka08.admin.brokers import BrokerDescription, brokers_of, chosen
 from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.record_deletions import delete_records
@@ -200,6 +203,41 @@ class BrokerAdmin(Closeable):
         registrations = {id_: registration_of(broker) for id_, broker in brokers.items()}
         found = brokers_of(registrations, None, topics)
         return chosen([replace(broker, is_controller=None) for broker in found], broker_ids)
+
+    def broker_configs(self, broker_id: int | None = None) -> dict[str, BrokerConfig]:
+        """All keys of a broker with their values, sorted; None: only those that are set for all
+        brokers at run time, from 1.1 on. AdminError for a broker that does not live."""
+        try:
+            return broker_configs.describe(self._cluster, self._live(broker_id))
+        except UnsupportedVersion:
+            raise self._too_old("to describe their configuration") from None
+
+    def alter_broker(
+        self,
+        broker_id: int | None = None,
+        *,
+        config: Mapping[str, object] | None = None,
+        delete_config: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> None:
+        """Set keys of a broker at run time, or of all brokers (None), and remove values that were
+        set so, from 2.3 on. The broker checks everything, also with `dry_run`, which changes
+        nothing; AdminError for a key that only its file can change."""
+        changed = _requestable(config or {})
+        broker = self._live(broker_id)
+        try:
+            broker_configs.alter(self._cluster, broker, changed, delete_config, dry_run=dry_run)
+        except UnsupportedVersion:
+            raise self._too_old("to change their configuration") from None
+
+    def _live(self, broker_id: int | None) -> Broker | None:
+        if broker_id is None:
+            return None
+        brokers = self._cluster.refresh().brokers
+        if broker_id not in brokers:
+            live = ", ".join(map(str, sorted(brokers)))
+            raise AdminError(f"Broker {broker_id} does not live; these do: {live}")
+        return brokers[broker_id]
 
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
         """The named topics (None: all, sorted), with overrides from 0.11 on; AdminError for a

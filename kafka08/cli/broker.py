@@ -1,4 +1,4 @@
-"""`kafka08 broker start | ping | list | describe`."""
+"""`kafka08 broker start | ping | list | describe | configs | alter`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kafka08.cli.options import (
     broker_keys,
     cluster_admin,
     cluster_options,
+    cluster_place,
     example,
     json_option,
     level_option,
@@ -31,7 +32,7 @@ from kafka08.listing import some_of
 from kafka08.structs import NOT_REGISTERED, host_port
 
 if TYPE_CHECKING:
-    from kafka08.admin import BrokerDescription
+    from kafka08.admin import BrokerAdmin, BrokerDescription
 
 PING_TIMEOUT_MS: Final = 3000
 COLUMNS: Final = ("broker", "address", "controller", "leaders", "replicas", "out of sync")
@@ -175,6 +176,82 @@ def describe(broker_ids: tuple[int, ...], as_json: bool) -> None:
     for found in brokers:
         for line in description_lines(found):
             show(line)
+
+
+@broker.command(epilog=example("kafka08 broker configs 0 --bootstrap localhost:9092"))
+@click.argument("broker_id", required=False, type=Whole(0), metavar="[ID]")
+@click.option("--all", "with_defaults", is_flag=True, help="Show the defaults too.")
+@json_option("One JSON object: key to its value and source.")
+@cluster_options
+def configs(
+    broker_id: int | None,
+    with_defaults: bool,
+    as_json: bool,
+) -> None:
+    """Show the configuration of the broker ID, as it runs; without ID what is set for all brokers.
+    Needs --bootstrap, and brokers of Kafka 0.11 or later (1.1 without ID).
+
+    source: the broker or all brokers (set at run time), its file, or default. "read-only": only its
+    file can change it.
+    """
+    from kafka08.admin.broker_configs import DEFAULT
+
+    with broker_admin() as admin:
+        found = admin.broker_configs(broker_id)
+    shown = {key: one for key, one in found.items() if with_defaults or one.source != DEFAULT}
+    if as_json:
+        show_json({key: one._asdict() for key, one in shown.items()})
+        return
+    rows = [
+        (key, one.value, one.source, "read-only" if one.is_read_only else None)
+        for key, one in shown.items()
+    ]
+    show_table(("key", "value", "source", "change"), rows)
+
+
+@broker.command(
+    epilog=example("kafka08 broker alter 0 --config log.cleaner.threads=2 --bootstrap b:9092")
+)
+@click.argument("broker_id", required=False, type=Whole(0), metavar="[ID]")
+@click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Set a key.")
+@click.option("--delete-config", multiple=True, metavar="KEY", help="Remove what was set so.")
+@click.option("--dry-run", is_flag=True, help="Check everything and change nothing.")
+@json_option("One JSON object.")
+@cluster_options
+def alter(
+    broker_id: int | None,
+    config: tuple[str, ...],
+    delete_config: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Change the configuration of the broker ID while it runs, or without ID of all brokers. Needs
+    --bootstrap, and brokers of Kafka 2.3 or later."""
+    from kafka08.cli.topic import overrides_of
+
+    if not (config or delete_config):
+        raise click.UsageError("Give --config or --delete-config.")
+    changed = overrides_of(config)
+    with broker_admin() as admin:
+        admin.alter_broker(broker_id, config=changed, delete_config=delete_config, dry_run=dry_run)
+    if as_json:
+        counts = {"set": len(changed), "removed": len(delete_config)}
+        show_json({"broker": broker_id, **counts, "dry_run": dry_run})
+        return
+    who = "all brokers" if broker_id is None else f"broker {broker_id}"
+    would = "Would update" if dry_run else "Updated"
+    show(f"{would} config for {who}: {len(changed)} set, {len(delete_config)} removed.")
+
+
+def broker_admin() -> BrokerAdmin:
+    """UsageError with --zookeeper alone, which knows nothing of configurations."""
+    from kafka08.admin import BrokerAdmin
+    from kafka08.client import parse_bootstrap
+
+    place = cluster_place()
+    if place.bootstrap is None:
+        raise click.UsageError("Give --bootstrap: only brokers know their configuration.")
+    return BrokerAdmin(parse_bootstrap(place.bootstrap), security=place.security)
 
 
 def read_brokers(

@@ -117,6 +117,7 @@ def test_the_log_is_shown_from_the_level_on(kafka08: Commands) -> None:
 PLANNING = {"partition reassign", "offsets reset", "offsets import", "group reset", "move switch"}
 """They compute a plan: they show it, and carry it out with --execute."""
 CHANGING = {
+    "broker alter",
     "topic create",
     "topic alter",
     "topic delete",

@@ -9,14 +9,20 @@ from typing import Any
 
 import confluent_kafka.admin
 import pytest
+from click.testing import CliRunner
 
-from kafka08.admin import Acl, BrokerAdmin
+from kafka08.admin import Acl, BrokerAdmin, BrokerConfig
+from kafka08.cli.root import root
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer import KafkaConsumer
 from kafka08.doctor import SnapshotReader, findings_of
 from kafka08.errors import AdminError
 from kafka08.exporter import Watch
+from kafka08.groups import GroupReader
+from kafka08.groups.views import shown
+from kafka08.observe.commit_times import HOUR_MS, KafkaCommit
 from kafka08.observe.place import ClusterPlace
+from kafka08.observe.snapshot import COORDINATOR
 from kafka08.observe.transactions import transactions, waiting_partitions
 from kafka08.pages.details import group_details, topic_details
 from kafka08.pages.live import Live
@@ -229,3 +235,86 @@ def test_a_cluster_has_an_id(admin: BrokerAdmin) -> None:
     admin.create_topic("gone")
     assert admin.delete_topic("gone")
     assert "gone" not in admin.list_topics()
+
+
+def test_when_offsets_were_committed_and_expire(
+    topic: str, broker: Running, request: pytest.FixtureRequest
+) -> None:
+    """Before 2.1 a day after the commit; later not while the group has members, then seven days
+    after the last one left."""
+    with producer_of(broker) as producer:
+        producer.send(ProducerRecord(topic, b"v", partition=0)).result(30)
+    tp = TopicPartition(topic, 0)
+    began_ms = THREADS.time_ms()
+    keys: dict[str, Any] = {"group_id": topic, "auto_offset_reset": "earliest"}
+    with KafkaConsumer(bootstrap_servers=broker.address, **keys) as consumer:
+        consumer.subscribe([topic])
+        until(lambda: consumer.poll(0.1), "the message")
+        consumer.commit()
+        commit, expires_ms = expiry(broker, tp)
+        assert began_ms <= commit.committed_ms <= THREADS.time_ms()
+        if is_later_than_0_11(request):
+            assert expires_ms is None
+        else:
+            assert expires_ms == commit.committed_ms + 24 * HOUR_MS
+        left_ms = THREADS.time_ms()
+    commit, expires_ms = expiry(broker, tp)
+    assert expires_ms is not None
+    if is_later_than_0_11(request):
+        assert left_ms <= expires_ms - 7 * 24 * HOUR_MS <= THREADS.time_ms()
+
+
+def expiry(broker: Running, tp: TopicPartition) -> tuple[KafkaCommit, int | None]:
+    """The commit of a partition, and when it expires, of the group with the name of the topic."""
+    with GroupReader(None, broker.address) as reader:
+        view = shown(reader.snapshot(tp.topic), tp.topic, COORDINATOR)
+        view.commits = reader.commits(tp.topic, view.partitions)
+    return view.commits[tp], view.expires_ms(tp)
+
+
+def test_configurations_of_brokers(
+    admin: BrokerAdmin, broker: Running, request: pytest.FixtureRequest
+) -> None:
+    """All are shown, from 2.3 on those that a running broker can change are changed: of one and of
+    all, also back. The broker says what is wrong."""
+    (live,) = admin.live_brokers()
+    found = admin.broker_configs(live)
+    assert found["log.dirs"] == BrokerConfig(str(broker.log_dir), "file", is_read_only=True)
+    assert found["num.io.threads"].source == "default"
+    with pytest.raises(AdminError, match=f"Broker 77 does not live; these do: {live}"):
+        admin.broker_configs(77)
+    if not is_later_than_0_11(request):
+        for change in (lambda: admin.alter_broker(live, config={"a": "b"}), admin.broker_configs):
+            with pytest.raises(AdminError, match="are older than the request"):
+                change()
+        return
+    key, new = "log.cleaner.backoff.ms", {"log.cleaner.backoff.ms": "7000"}
+    before = found[key]
+    admin.alter_broker(live, config=new, dry_run=True)
+    assert admin.broker_configs(live)[key] == before
+    admin.alter_broker(config=new)
+    changed = BrokerConfig("7000", "all brokers", is_read_only=False)
+    until(lambda: admin.broker_configs(live)[key] == changed, "the change of all")
+    # KRaft has set some for all from the beginning.
+    until(lambda: admin.broker_configs().get(key) == changed, "the change, for all")
+    admin.alter_broker(live, config={key: 8000})
+    own = BrokerConfig("8000", "broker", is_read_only=False)
+    until(lambda: admin.broker_configs(live)[key] == own, "its own change")
+    lines = [line.split() for line in output_of(broker, "configs", str(live)).splitlines()]
+    assert [key, "8000", "broker", "-"] in lines
+    says = f"Would update config for broker {live}: 0 set, 1 removed.\n"
+    assert output_of(broker, "alter", str(live), "--delete-config", key, "--dry-run") == says
+    admin.alter_broker(live, delete_config=[key])
+    admin.alter_broker(delete_config=[key])
+    until(lambda: admin.broker_configs(live)[key] == before, "the former value")
+    with pytest.raises(AdminError, match=f"Configuration of broker {live}: .*log.cleaner.threads"):
+        admin.alter_broker(live, config={"log.cleaner.threads": "many"})
+    with pytest.raises(AdminError, match="Configuration of broker"):
+        admin.alter_broker(live, config={"log.dirs": "/elsewhere"})
+
+
+def output_of(broker: Running, *words: str) -> str:
+    """The output of `kafka08 broker`."""
+    done = CliRunner().invoke(root, ["broker", *words, "--bootstrap", broker.address])
+    assert done.exit_code == 0, done.output
+    return done.stdout
