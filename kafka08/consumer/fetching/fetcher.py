@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafka08 import kernel
 from kafka08.client.requests import (
@@ -47,6 +47,13 @@ from kafka08.consumer.fetching.owned_partition import (
     Sink,
     out_of_range_chunk,
     withheld_chunk,
+)
+from kafka08.consumer.fetching.positions import (
+    REQUEST_BYTES_MAX,
+    Positions,
+    Repeatable,
+    Wanted,
+    shares_of,
 )
 from kafka08.consumer.fetching.truncation import check_positions, last_epoch
 from kafka08.errors import (
@@ -81,11 +88,6 @@ logger = logging.getLogger(__name__)
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 """The limit to which a fetch grows for an oversize message, if fetch.message.max.bytes is
 smaller."""
-REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The limit of one response, except of one that is for a single partition."""
-IDLE_BYTES_MIN: Final = 1024
-"""The least that is requested of a partition; those for which it is too much are in the next
-request."""
 RESPONSE_HEADERS_BYTES: Final = 16 * 1024 * 1024
 """The size of topics and partitions in a response, without their messages."""
 HELD_CHECK_S: Final = 0.1
@@ -100,26 +102,6 @@ ends, or a leader that has just changed, may cause one."""
 EARLY_PAUSE_S: Final = 0.1
 """The pause after each more: a broker that is broken, or not one, would be asked thousands of times
 a second."""
-
-
-class Asked(NamedTuple):
-    """A request for one partition: at most `size` bytes from `offset` on."""
-
-    partition: OwnedPartition
-    offset: int
-    size: int
-
-
-Positions = dict[TopicPartition, Asked]
-"""The content of a request."""
-
-
-class Repeatable(NamedTuple):
-    """A request that would be the same for the same positions, while none has messages."""
-
-    version: int
-    wanted: list[tuple[OwnedPartition, int]]
-    chosen: Positions
 
 
 def response_bytes_max(config: FetchOptions) -> int:
@@ -166,12 +148,18 @@ class PartitionFetcher:
         """The content of the request in flight, or of the last request."""
         self._news = FetchNews()
         """Of the responses to the last frame."""
+        self._sinks: set[Sink] = set()
+        """The streams of all partitions, while it is settled."""
         self._frame: FetchFrame[OwnedPartition] | None = None
         self._framed: tuple[list[OwnedPartition], int, int] = ([], 0, 0)
         """The partitions, the wait and the version of `_frame`."""
         self._with_messages: list[OwnedPartition] = []
         """Partitions of which it had messages."""
         self._repeatable: Repeatable | None = None
+        self._is_settled = False
+        """The last two requests were for all partitions, and the same. Until a response has news,
+        or another thread changes something, the next one is the same again: to look at all
+        partitions first takes most of what idle ones cost."""
         self._asked_at = 0.0
         self._wait_s = 0.0
         """How long the broker may delay that response."""
@@ -193,11 +181,13 @@ class PartitionFetcher:
             for partition in partitions:
                 self._partitions[partition.topic_partition] = partition
                 self._return_at = min(self._return_at, partition.replica_until)
+            self._is_settled = False
             self._condition.notify_all()
 
     def notify(self) -> None:
         """A stream has room again, or partitions were revoked: check again."""
         with self._condition:
+            self._is_settled = False
             self._condition.notify_all()
 
     @property
@@ -238,9 +228,8 @@ class PartitionFetcher:
 
     def _round(self) -> None:
         """Handle one response, or wait until there is something to request."""
-        partitions = self._current()
         try:
-            if partitions and not self._connection.in_flight:
+            if not self._connection.in_flight and (partitions := self._current()):
                 self._version = self._highest_version()
                 # With no fetch in flight: its response would come first on this connection.
                 self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
@@ -252,6 +241,7 @@ class PartitionFetcher:
                 self._wait()
         except (ClientError, ProtocolError) as error:
             if not self._stopping:
+                partitions = self._current()
                 is_new = any(p.outage.error is None for p in partitions)
                 level = logging.WARNING if is_new else logging.DEBUG
                 logger.log(level, "[%s] Error in fetch. Possible cause: %s", self._name, error)
@@ -280,6 +270,8 @@ class PartitionFetcher:
         chosen = []
         has_room: dict[Sink, bool] = {}
         with self._condition:
+            if self._is_settled and self._have_room():
+                return self._asked
             for owned in self._partitions.values():
                 offset = owned.fetch_offset
                 if owned.revoked or owned.held or owned.unchecked or offset == NO_OFFSET:
@@ -296,6 +288,8 @@ class PartitionFetcher:
         wait and all partitions can be requested: the broker may delay a request for some of them,
         and the others would wait for its response."""
         with self._condition:
+            if self._is_settled and not chunks:
+                return self._asked if self._have_room(is_waited_for=True) else {}
             if any(chunk.hold for chunk in chunks.values()):
                 return {}
             positions = []
@@ -314,10 +308,15 @@ class PartitionFetcher:
                 ]
             return self._in_turn(positions)
 
-    def _in_turn(self, wanted: list[tuple[OwnedPartition, int]]) -> Positions:
-        """A request for them. If a response for all could be too large, those whose last one was
-        empty get half of it, in equal parts, and the others the rest in turn: with requests for
-        some partitions alone, the others would wait for each response of idle ones."""
+    def _have_room(self, *, is_waited_for: bool = False) -> bool:
+        """Whether the streams of all partitions have room, and their readers wait. While it is
+        settled."""
+        return all(
+            sink.has_room and (sink.is_waited_for or not is_waited_for) for sink in self._sinks
+        )
+
+    def _in_turn(self, wanted: Wanted) -> Positions:
+        """A request for them, or for some of them, see `shares_of`."""
         former = self._repeatable
         if (
             former is not None
@@ -325,44 +324,16 @@ class PartitionFetcher:
             and former.version == self._version
             and former.wanted == wanted
         ):
+            self._is_settled = former.chosen is self._asked and len(wanted) == len(self._partitions)
+            self._sinks = {partition.sink for partition, _ in wanted}
             return former.chosen
         self._repeatable = None
-        size = sum([partition.fetch_bytes for partition, _ in wanted])
-        # A response with a limit of its own can be for all.
-        if size <= REQUEST_BYTES_MAX or self._version >= LIMITED_VERSION:
-            chosen = {p.topic_partition: Asked(p, at, p.fetch_bytes) for p, at in wanted}
-            self._repeatable = Repeatable(self._version, wanted, chosen)
-            return chosen
-        most = max(1, REQUEST_BYTES_MAX // 2 // IDLE_BYTES_MIN)
-        is_whole = len(wanted) <= most
-        del wanted[most:]
-        least = REQUEST_BYTES_MAX // 2 // len(wanted)
-        left = REQUEST_BYTES_MAX - least * len(wanted)
-        chosen = {}
-        in_full: Positions = {}
-        is_fair = True
-        for partition, offset in wanted:
-            tp = partition.topic_partition
-            more = max(0, partition.fetch_bytes - least)
-            chosen[tp] = Asked(partition, offset, min(least, partition.fetch_bytes))
-            if not partition.may_have_more or not more:
-                continue
-            if more <= left:
-                left -= more
-                chosen[tp] = in_full[tp] = Asked(partition, offset, partition.fetch_bytes)
-            elif not in_full and partition.fetch_bytes > REQUEST_BYTES_MAX // 2:
-                # A message of that size: it gets a request of its own.
-                chosen = in_full = {tp: Asked(partition, offset, partition.fetch_bytes)}
-                is_fair = False
-                break
-            else:
-                is_fair = False
-        if not is_whole or not is_fair:
-            for tp in in_full if is_whole else chosen:
-                self._partitions[tp] = self._partitions.pop(tp)
-        elif not in_full:
-            self._repeatable = Repeatable(self._version, wanted, chosen)
-        return chosen
+        shares = shares_of(wanted, is_limited=self._version >= LIMITED_VERSION)
+        for tp in shares.last:
+            self._partitions[tp] = self._partitions.pop(tp)
+        if shares.is_repeatable:
+            self._repeatable = Repeatable(self._version, wanted, shares.chosen)
+        return shares.chosen
 
     def _ask(self, wanted: Positions) -> None:
         """Send a request, unless it would be empty; `_receive_response` handles its response."""
@@ -382,11 +353,12 @@ class PartitionFetcher:
     def _frame_of(self, wanted: Positions, wait_ms: int) -> FetchFrame[OwnedPartition]:
         """The frame of a request for these: the last one with changed offsets and sizes, if that
         was for the same partitions."""
-        framed = [asked.partition for asked in wanted.values()], wait_ms, self._version
         frame = self._frame
+        is_same = wanted is self._asked and self._framed[1:] == (wait_ms, self._version)
+        if frame is not None and is_same:
+            return frame
+        framed = [asked.partition for asked in wanted.values()], wait_ms, self._version
         if frame is not None and framed == self._framed:
-            if wanted is self._asked:
-                return frame
             for tp, asked in wanted.items():
                 if asked != self._asked[tp]:
                     frame.put(*asked)
@@ -420,6 +392,8 @@ class PartitionFetcher:
         except (ApiError, ProtocolError) as unusable:
             self._connection.close()
             raise ProtocolError(f"from {self._connection}: {unusable}") from unusable
+        if news:
+            self._is_settled = False
         for partition in self._with_messages:
             partition.may_have_more = False
         self._with_messages = []
@@ -572,6 +546,7 @@ class PartitionFetcher:
     def _check(self, partitions: Collection[OwnedPartition]) -> None:
         """Have positions confirmed that another leader had."""
         if partitions:
+            self._is_settled = False
             reset = self._config.auto_offset_reset
             checked = check_positions(self._connection, partitions, reset)
             self._lose(checked.lost)
@@ -581,6 +556,7 @@ class PartitionFetcher:
         """Move partitions without a valid position to the log's start or end."""
         if not partitions:
             return
+        self._is_settled = False
         smallest = self._config.auto_offset_reset == SMALLEST
         time = EARLIEST_OFFSET if smallest else LATEST_OFFSET
         times = {partition.topic_partition: time for partition in partitions}
@@ -631,6 +607,7 @@ class PartitionFetcher:
             for partition in found:
                 del self._partitions[partition.topic_partition]
             if found:
+                self._is_settled = False
                 self._frame = None  # one that comes back may have another leader epoch
         return found
 

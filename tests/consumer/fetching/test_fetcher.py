@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafka08.consumer.fetching import fetcher as fetcher_module
+from kafka08.consumer.fetching import positions
 from kafka08.consumer.fetching.fetch_settings import FetchSettings
 from kafka08.consumer.fetching.fetcher import (
     EARLY_MAX,
@@ -547,7 +548,7 @@ def test_revoked_partitions_are_forgotten() -> None:
 
 def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """If one request has no room for all partitions, each of them gets its turn."""
-    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", fetcher_module.IDLE_BYTES_MIN)
+    monkeypatch.setattr(positions, "REQUEST_BYTES_MAX", positions.IDLE_BYTES_MIN)
     bench = Bench()
     bench.own(TP0, 0)
     bench.own(TP1, 0)
@@ -578,7 +579,7 @@ def test_many_idle_partitions_share_a_request(count: int) -> None:
     bench.rounds(2)
     for request in requests_of(bench):
         assert sizes_of(request).keys() == set(range(count))
-        assert sum(sizes_of(request).values()) <= fetcher_module.REQUEST_BYTES_MAX
+        assert sum(sizes_of(request).values()) <= positions.REQUEST_BYTES_MAX
         assert request.max_wait_ms == bench.config.fetch_wait_max_ms
 
 
@@ -587,8 +588,8 @@ def test_partitions_with_messages_are_fetched_in_full_in_turn(
 ) -> None:
     """If not all can be fetched in full, those whose last response had messages take turns, and
     the others get a little in each request."""
-    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", 6000)
-    monkeypatch.setattr(fetcher_module, "IDLE_BYTES_MIN", 100)
+    monkeypatch.setattr(positions, "REQUEST_BYTES_MAX", 6000)
+    monkeypatch.setattr(positions, "IDLE_BYTES_MIN", 100)
     bench = Bench(fetch_message_max_bytes=2000, queued_max_message_chunks=100)
     bench.cluster = FakeCluster({"t": dict.fromkeys(range(6), 1)})
     connection = Connection("b1", PORT, runtime=bench.cluster.network.runtime())
@@ -609,8 +610,8 @@ def test_a_message_larger_than_the_part_of_an_idle_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is fetched in full next, and the configured size stays."""
-    monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", 3000)
-    monkeypatch.setattr(fetcher_module, "IDLE_BYTES_MIN", 100)
+    monkeypatch.setattr(positions, "REQUEST_BYTES_MAX", 3000)
+    monkeypatch.setattr(positions, "IDLE_BYTES_MIN", 100)
     bench = Bench(fetch_message_max_bytes=2000)
     first, second = bench.own(TP0, 0), bench.own(TP1, 0)
     bench.cluster.append(TP1, b"x" * 1000)
@@ -632,6 +633,7 @@ def test_silent_responses_say_what_the_last_one_said(is_moved: bool) -> None:
     if is_moved:
         bench.fetcher._ask(bench.fetcher._choose())
         assert bench.stream.reset(partition, 1, 0)
+        bench.fetcher.notify()
         partition.high_watermark = NO_OFFSET
         bench.rounds(2)
         assert partition.high_watermark == 1
