@@ -2,7 +2,9 @@
 
 All partitions share `buffer.memory`: a batch reserves batch.size of it (or the size of its single
 large record) when it is opened, and releases it when it is completed; callers block when none is
-left, and get it in the order in which they came. There is one lock, and no I/O. Source:
+left. Those that wait get it in the order in which they came, and a caller that finds more than the
+first of them needs goes on: behind them, each record would take a switch of threads. There is one
+lock, and no I/O. Source:
 org.apache.kafka.clients.producer.internals.RecordAccumulator 0.8.2.2.
 """
 
@@ -286,9 +288,10 @@ class RecordAccumulator:
         return True
 
     def _reserve(self, queue: PartitionQueue, wanted: int, block_s: float) -> bool:
-        """Take `wanted` bytes as soon as they are free, behind those that came before; without time
-        to wait only the bytes count. Returns whether it waited."""
-        if self._free >= wanted and (block_s <= 0 or not self._waiting):
+        """Take `wanted` bytes as soon as they are free. The first of the threads that wait keeps
+        what it waits for, if this one could wait, too. Returns whether it waited."""
+        kept = self._waiting[0].wanted if self._waiting and block_s > 0 else 0
+        if self._free >= wanted + kept:
             self._free -= wanted
             return False
         deadline = self._runtime.monotonic() + block_s

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka08.errors import BufferExhausted
 from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.partition_queue import PartitionQueue
@@ -58,8 +59,10 @@ def accumulator_with(
     return accumulator, queues
 
 
-def append(accumulator: RecordAccumulator, queue: PartitionQueue, size: int = 30) -> Any:
-    return accumulator.append(queue, None, b"x" * (size - 26), size, None, -1, SECONDS).owner
+def append(
+    accumulator: RecordAccumulator, queue: PartitionQueue, size: int = 30, block_s: float = SECONDS
+) -> Any:
+    return accumulator.append(queue, None, b"x" * (size - 26), size, None, -1, block_s).owner
 
 
 def turn(accumulator: RecordAccumulator, now: float, max_bytes: int = 1 << 20) -> int:
@@ -91,6 +94,26 @@ def test_freed_memory_wakes_one_thread() -> None:
         until(lambda number=number: len(done) == number + 1)  # type: ignore[misc]
         assert runtime.woken == number + 1
         full = done[-1]
+
+
+def test_a_thread_that_need_not_wait_does_not() -> None:
+    """While others wait, a thread goes on with memory that the first of them does not need, and
+    leaves it that. It waited behind them: with 64 threads each record took a switch of threads."""
+    accumulator, (queue, other) = accumulator_with(2, buffer_memory=10 * BATCH)
+    full = [append(accumulator, queue, BATCH) for _ in range(8)]
+    large = threading.Thread(target=append, args=(accumulator, queue, 4 * BATCH), daemon=True)
+    large.start()
+    until(lambda: len(accumulator._waiting) == 1)
+    accumulator.complete(full[:1])
+    with pytest.raises(BufferExhausted):
+        append(accumulator, other, BATCH, 0.001)
+    with accumulator.lock:  # the thread that waits cannot go on yet
+        accumulator._release(2 * BATCH)
+        assert not accumulator._reserve(other, BATCH, SECONDS)
+        assert len(accumulator._waiting) == 1
+    large.join(SECONDS)
+    assert not large.is_alive()
+    accumulator.complete(full[1:])
 
 
 @pytest.mark.parametrize("linger_s", [0.0, 1.0])
