@@ -144,6 +144,15 @@ cdef class SetBuilder:
             at[0] = 0
         return self.added(ref, callback, size)
 
+    @cython.critical_section
+    def grow(self, int64_t capacity):
+        if self.built is None:
+            raise ValueError("the set is already finished")
+        if not self.capacity <= capacity <= MAX_SET_BYTES:
+            raise refuse_size()
+        PyByteArray_Resize(self.built, capacity)
+        self.capacity = capacity
+
     cdef int64_t time_of(self, int64_t timestamp_ms) except? -1:
         # The time of a message that has none. The user's clock may run other threads.
         if timestamp_ms != NO_TIMESTAMP:

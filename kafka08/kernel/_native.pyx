@@ -97,7 +97,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 45
+INTERFACE = 46
 NAME = "native"
 
 kafka08_crc32_select(NULL)

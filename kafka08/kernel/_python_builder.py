@@ -127,6 +127,16 @@ class SetBuilder:
             self._size += size
             return ref
 
+    def grow(self, capacity: int) -> None:
+        """Have room for `capacity` bytes. OverflowError for fewer than before or too many,
+        ValueError once it is finished."""
+        with self._lock:
+            if self._built is None:
+                raise ValueError("the set is already finished")
+            if not self.capacity <= capacity <= MAX_SET_BYTES:
+                raise OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")
+            self.capacity = capacity
+
     def finish(self) -> bytearray:
         """Return the set; nothing can be added after that. ValueError the second time."""
         with self._lock:

@@ -34,7 +34,7 @@ XERIAL_HEADER: Final = Struct(">8sii")
 XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_SIZE: Final = Struct(">i")
 """Before each raw block of that stream."""
-INTERFACE: Final = 45
+INTERFACE: Final = 46
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

@@ -67,6 +67,7 @@ class RecordAccumulator:
     """Thread-safe. `lock` also guards the batches' open phase and the queues' leaders.
 
     batch_size     bytes that a batch of single records reserves; a larger record reserves its own
+    grown_size     bytes to which one with sequences grows, see `_growth`
     buffer_memory  bytes that all incomplete batches reserve together, at most
     linger_s       seconds that an open batch waits for more records
     codec          number of the compression codec, 0 for none
@@ -82,6 +83,7 @@ class RecordAccumulator:
         self,
         *,
         batch_size: int,
+        grown_size: int = 0,
         buffer_memory: int,
         linger_s: float,
         codec: int,
@@ -94,6 +96,7 @@ class RecordAccumulator:
     ) -> None:
         self.lock = runtime.lock()
         self._batch_size = batch_size
+        self._grown_size = grown_size
         self._buffer_memory = buffer_memory
         self._free = buffer_memory
         self._linger_s = linger_s
@@ -201,8 +204,9 @@ class RecordAccumulator:
                 if future is not None:
                     return future  # another thread has just opened a batch
             magic = queue.magic
-            least = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[magic]
-            needed = max(self._batch_size, least)
+            alone = size - EMPTY_ENTRY_BYTES + FIRST_RECORD_BYTES[magic]
+            least = max(self._batch_size, alone)
+            needed = self._needed(queue, least)
             is_short = self._reserve(queue, needed, block_s)
             queue = self._current(queue)
             if queue.open is not full:
@@ -212,10 +216,17 @@ class RecordAccumulator:
                 if future is not None:
                     self._release(needed)
                     return future
-            batch = self._open(queue, needed, magic)
+            if self._growth(queue) >= needed:
+                full.grow(needed)
+                self._ready.place(queue)
+                future = full.append(key, value, callback, timestamp, headers)
+                assert future is not None, "it has room for a batch's first record"
+                return future
+            self._release(needed - least)
+            batch = self._open(queue, least, magic)
             future = batch.append(key, value, callback, timestamp, headers)
             assert future is not None, "a new batch has room for its first record"
-            is_full = least >= self._batch_size
+            is_full = alone >= self._batch_size
             if is_full:
                 queue.close_open()  # it does not linger
             self._ready.place(queue)
@@ -228,6 +239,26 @@ class RecordAccumulator:
         if is_full:
             batch.pack()
         return future
+
+    def _needed(self, queue: PartitionQueue, least: int) -> int:
+        """Bytes to reserve for a record without room: the growth of the open batch, or those of a
+        new one. It waits for no more than these."""
+        growth = self._growth(queue)
+        if self._waiting or self._free < growth:
+            growth = min(growth, self._batch_size)
+        return max(least, growth)
+
+    def _growth(self, queue: PartitionQueue) -> int:
+        """Bytes by which the open batch of a queue, which is full, may grow now: to twice its size.
+        An earlier batch waits, so it could not be sent yet, and one large batch costs both sides
+        less than several. (Those of older formats are joined when they are sent.) If it is too
+        large for its topic it is sent in halves, which keep their order by their sequences."""
+        batch, sequences = queue.open, queue.sequences
+        if len(queue.batches) < 2 or batch.magic != RECORDS:
+            return 0
+        if sequences is None or not sequences.are_used:
+            return 0
+        return min(batch.reserved, self._grown_size - batch.reserved)
 
     def append_set(
         self,
@@ -420,6 +451,19 @@ class RecordAccumulator:
                 for batch in returned:
                     queue.sequences.put_back(batch, queue.batches)
             self._request_done(queue.tp)
+
+    def split(self, batch: RecordBatch) -> None:
+        """Put back two halves of a batch, whose request is done, in its place."""
+        halves = batch.split()
+        with self.lock:
+            incomplete = list(self._incomplete)
+            place = incomplete.index(batch)
+            incomplete[place : place + 1] = halves
+            self._incomplete = dict.fromkeys(incomplete)
+            queue = self._queues[batch.tp]
+            if queue.sequences is not None:
+                queue.sequences.replace(batch, halves)
+        self.put_back(halves)
 
     def passes(self, batch: RecordBatch, error: KafkaError) -> bool | None:
         """Whether a batch that was refused is sent again because of its sequence, see Sequences."""

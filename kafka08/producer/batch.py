@@ -8,8 +8,10 @@ from os import getpid
 from typing import Any, Final
 
 from kafka08 import kernel
+from kafka08.config import INT_MAX
 from kafka08.errors import KafkaError, UnsupportedForMessageFormat
-from kafka08.format.v2 import V2, stamp
+from kafka08.format.v2 import V2, encoded_headers, stamp
+from kafka08.kernel import MessageAndMetadata
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, MAX_MAGIC, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
@@ -50,6 +52,8 @@ class RecordBatch:
 
     append       adds a record, see kernel.SetBuilder; returns its future, or None without room
     builder      its set while it is open; None when it is closed
+    is_grown     whether it has more room than at first, see `grow`
+    halves       two batches in its place, see `split`
     magic        format of its messages: 2 for one batch of records, 1 with timestamps, 0 without
     reserved     bytes of buffer.memory that it reserves until it is completed
     created      when it was created (monotonic seconds)
@@ -80,7 +84,9 @@ class RecordBatch:
         "count",
         "created",
         "error",
+        "halves",
         "is_done",
+        "is_grown",
         "is_open",
         "is_transactional",
         "magic",
@@ -112,7 +118,8 @@ class RecordBatch:
         self.reserved = reserved
         self.created = created
         self.append: Append = refuse
-        self.is_open = False
+        self.is_open = self.is_grown = False
+        self.halves: tuple[RecordBatch, RecordBatch] | None = None
         self.attempts = 0
         self.retry_at = created
         self.alone = False
@@ -153,6 +160,75 @@ class RecordBatch:
             self.count, self._callbacks = builder.count, builder.callbacks
             if builder.timestamps is not None:
                 self._timestamps = memoryview(builder.timestamps).cast("q")
+
+    def grow(self, more: int) -> None:
+        """Reserve and accept `more` bytes, while it is open."""
+        assert self.builder is not None, "a closed batch has its records"
+        self.reserved += more
+        self.builder.grow(self.reserved)
+        self.is_grown = True
+
+    def split(self) -> tuple[RecordBatch, RecordBatch]:
+        """Two batches with its records, at least two, which are sent in its place: it is done once
+        both are. They keep its sequences, and are filled anew."""
+        with self._lock:
+            assert self._data is not None, "a batch that is done has no set"
+            messages = list(message_set.decode(self._data))
+            self._data = None
+        middle = self.count // 2
+        first = self._part(messages[:middle], 0, self.reserved // 2)
+        second = self._part(messages[middle:], middle, self.reserved - first.reserved)
+        self._callbacks = []
+        self.halves = first, second
+        left = iter(range(1))  # an iterator counts without a lock
+
+        def one_is_done() -> None:
+            if next(left, None) is None:
+                self.complete(first.base_offset, first.error or second.error)
+
+        first.when_done(one_is_done)
+        second.when_done(one_is_done)
+        return self.halves
+
+    def _part(
+        self, messages: Sequence[MessageAndMetadata[Any, Any]], start: int, reserved: int
+    ) -> RecordBatch:
+        """A closed batch of records of this one, which is closed, from record `start` on."""
+        part = RecordBatch(
+            *(self.tp, self.codec, reserved, self.created), magic=self.magic, runtime=self.runtime
+        )
+        part.is_transactional = self.is_transactional
+        part.attempts, part.retry_at = self.attempts, self.retry_at
+        part.sent_as = self.sent_as
+        if self.sent_as is not None and self.sent_as[-1] >= 0:
+            producer_id, epoch, sequence = self.sent_as
+            part.sent_as = producer_id, epoch, (sequence + start) & INT_MAX
+        records = [
+            (m.key, m.value, None, m.timestamp, encoded_headers(m.headers) if m.headers else None)
+            for m in messages
+        ]
+        most = FIRST_RECORD_BYTES[RECORDS] + sum(
+            RECORD_BYTES[RECORDS] + len(key or b"") + len(value or b"") + len(headers or b"")
+            for key, value, _, _, headers in records
+        )
+        builder = kernel.SetBuilder(most, part, kernel.MessageRef, self.magic)
+        for record in records:
+            added = builder.append(*record)
+            assert added is not None, "there is room for all"
+        part._data, part.count = builder.finish(), builder.count
+        part._callbacks = self._callbacks[start : start + part.count]
+        if builder.timestamps is not None:
+            part._timestamps = memoryview(builder.timestamps).cast("q")
+        return part
+
+    def place_of(self, index: int) -> tuple[RecordBatch, int]:
+        """The batch that has its record `index`, and the index there: others after a `split`."""
+        if self.halves is None:
+            return self, index
+        first, second = self.halves
+        if index < first.count:
+            return first.place_of(index)
+        return second.place_of(index - first.count)
 
     @classmethod
     def failed(cls, tp: TopicPartition, error: KafkaError) -> RecordBatch:
@@ -325,6 +401,9 @@ class RecordBatch:
 
     def metadata(self, index: int) -> RecordMetadata:
         """The metadata of record `index` of a batch that is done; raises its error."""
+        if self.halves is not None:
+            batch, index = self.place_of(index)
+            return batch.metadata(index)
         if self.error is not None:
             # The records share it: without this each raise would extend the last traceback.
             raise self.error.with_traceback(None)

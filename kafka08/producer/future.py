@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka08 import kernel
@@ -42,8 +43,8 @@ class RecordFuture(kernel.MessageRef):
         there."""
         if not self.owner.wait(timeout):
             raise _unknown(self.owner)
-        error: KafkaError | None = self.owner.error
-        return error
+        batch: RecordBatch = self.owner.place_of(self.index)[0]
+        return batch.error
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
         """Call `callback(self)` in the sender's thread once it is done, or at once if it is done.
@@ -62,7 +63,7 @@ class RecordFuture(kernel.MessageRef):
         return _concurrent(self)
 
     def __repr__(self) -> str:
-        batch, index = self.owner, self.index
+        batch, index = self.owner.place_of(self.index)
         state = "pending" if not batch.is_done else batch.error or f"at {batch.base_offset}+{index}"
         return f"<RecordFuture {batch.tp} {state}>"
 
@@ -74,6 +75,19 @@ class Stretch(NamedTuple):
     batch: RecordBatch
     start: int
     places: Sequence[int]
+
+    def parts(self) -> Iterator[Stretch]:
+        """Itself, once its batch is done; of one that was split those of its halves."""
+        if self.batch.halves is None:
+            yield self
+            return
+        first, second = self.batch.halves
+        end = max(0, min(first.count - self.start, len(self.places)))
+        if end:
+            yield from Stretch(first, self.start, self.places[:end]).parts()
+        if end < len(self.places):
+            start = max(0, self.start - first.count)
+            yield from Stretch(second, start, self.places[end:]).parts()
 
 
 class Stored(NamedTuple):
@@ -109,7 +123,7 @@ class BatchFuture:
                 NO_OFFSET if s.batch.base_offset == NO_OFFSET else s.batch.base_offset + s.start,
                 s.places,
             )
-            for s in self._stretches
+            for s in self._parts()
         ]
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
@@ -122,7 +136,10 @@ class BatchFuture:
         late = first_late((stretch.batch for stretch in self._stretches), timeout)
         if late is not None:
             raise _unknown(late)
-        return [(s.places, s.batch.error) for s in self._stretches if s.batch.error is not None]
+        return [(s.places, s.batch.error) for s in self._parts() if s.batch.error is not None]
+
+    def _parts(self) -> Iterator[Stretch]:
+        return chain.from_iterable(stretch.parts() for stretch in self._stretches)
 
     def add_done_callback(self, callback: Callable[[BatchFuture], Any]) -> None:
         """Call `callback(self)` once all are done, as RecordFuture does."""

@@ -121,6 +121,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         )
         self._accumulator = RecordAccumulator(
             batch_size=min(config.batch_size, config.buffer_memory),
+            grown_size=grown_batch_bytes(config),
             buffer_memory=config.buffer_memory,
             linger_s=config.linger_ms / 1000,
             codec=config.codec,
@@ -576,6 +577,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
 BYTES_OR_NONE: Final[frozenset[type]] = frozenset({bytes, type(None)})
 BULK_BATCH_BYTES: Final = 128 << 10
+DEFAULT_BATCH_BYTES: Final = 16 << 10
 
 
 def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
@@ -596,6 +598,11 @@ def bulk_batch_bytes(config: KafkaProducerConfig) -> int:
     later records. Several of them must fit into the buffer."""
     room = max(config.batch_size, min(BULK_BATCH_BYTES, config.buffer_memory // 16))
     return min(room, config.max_request_size, config.buffer_memory)
+
+
+def grown_batch_bytes(config: KafkaProducerConfig) -> int:
+    """The size to which a batch of single records grows; 0 where batch.size asks for small ones."""
+    return bulk_batch_bytes(config) if config.batch_size >= DEFAULT_BATCH_BYTES else 0
 
 
 def serialized(serializer: Serializer | None, topic: str, value: Any) -> bytes | None:

@@ -60,7 +60,12 @@ class KafkaProducerConfig(SecureClientConfig):
     retries: int = key(
         0, low=0, doc="Retries after the first attempt. Unset: without limit with idempotence."
     )
-    batch_size: int = key(16384, low=0, doc="Size of a batch; a larger record gets its own batch.")
+    batch_size: int = key(
+        16384,
+        low=0,
+        doc="Size of a batch; a larger record gets its own batch. With idempotence, and not below "
+        "the default, a batch grows to 131072 while an earlier one of its partition waits.",
+    )
     linger_ms: int = key(0, low=0, high=LONG_MAX, doc="How long a batch may wait to become full.")
     buffer_memory: int = key(32 << 20, low=0, high=LONG_MAX, doc="Memory of all batches together.")
     compression_type: str = key(

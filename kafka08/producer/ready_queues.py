@@ -85,7 +85,7 @@ class ReadyQueues:
         """When it may be sent: AT_ONCE if it neither backs off nor waits for records."""
         if batch.attempts:
             return batch.retry_at
-        if batch.is_open and self._linger_s > 0:
+        if batch.is_open and not batch.is_grown and self._linger_s > 0:
             return batch.created + self._linger_s
         return AT_ONCE
 

@@ -31,6 +31,8 @@ from kafka08.errors import (
     FailedToSend,
     FailedTransaction,
     KafkaError,
+    MessageSetSizeTooLarge,
+    MessageSizeTooLarge,
     ProducerClosed,
     ProtocolError,
     RequestTimeout,
@@ -73,6 +75,7 @@ logger = logging.getLogger(__name__)
 Batches = dict[TopicPartition, list[RecordBatch]]
 """The content of one request: the batches of each partition, in order."""
 METADATA_TIMEOUT_S: Final = 10.0
+TOO_LARGE: Final = (MessageSizeTooLarge, MessageSetSizeTooLarge)
 GIVE_UP_S: Final = 1.0
 """How long a close waits for a sender that gives up."""
 
@@ -140,6 +143,13 @@ def gives_ids(versions: VersionRanges) -> bool:
         return versions.highest(InitProducerIdRequest, 0, 0) == 0
     except UnsupportedVersion:
         return False
+
+
+def is_divisible(batch: RecordBatch) -> bool:
+    """Whether a batch that is too large for its topic can be sent in halves. Without sequences
+    those behind it, which are on their way, would come first. Source:
+    Sender.canSplitBatchAndReenqueue 2.8.2, which lets them."""
+    return batch.sent_as is not None and batch.magic == RECORDS and batch.count > 1
 
 
 def not_sent(records: Sequence[ProducerRecord]) -> FailedToSend:
@@ -563,6 +573,10 @@ class Sender(ProcessBound):
             if b.created > latest
             and (passes and b.attempts < terms.retries if verdict is None else verdict)
         ]
+        if len(parts) == 1 and is_divisible(parts[0]) and isinstance(error, TOO_LARGE):
+            logger.info("%s: %s; its records are sent in halves", parts[0].tp, error)
+            self._accumulator.split(parts[0])
+            return
         is_refusal = isinstance(error, ApiError) and not error.retriable
         # See the module: each goes once more by itself, which is no retry.
         if is_refusal and len(again) < len(parts) > 1:

@@ -24,6 +24,7 @@ epoch without waiting, and sends five batches to a broker that does not know it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final
 
@@ -83,6 +84,11 @@ class Sequences:
         self._is_unsure = False
         """Some of those may be stored."""
 
+    @property
+    def are_used(self) -> bool:
+        """Whether the partition's batches get them, as far as is known."""
+        return self.identity is not None and not self._is_refused
+
     def may_send(self, batch: RecordBatch, in_flight: int) -> bool:
         """Whether the first batch of the queue may be sent, with so many in flight. A batch that is
         sent again goes before those behind it, by itself."""
@@ -119,6 +125,14 @@ class Sequences:
         before = {id(one) for one in takewhile(lambda one: one is not batch, self.unacked)}
         place = sum(1 for _ in takewhile(lambda one: id(one) in before, queued))
         queued.insert(place, batch)
+
+    def replace(self, batch: RecordBatch, parts: Iterable[RecordBatch]) -> None:
+        """Other batches have its sequences now, in their order."""
+        if batch in self.unacked:
+            place = self.unacked.index(batch)
+            del self.unacked[place]
+            for number, part in enumerate(parts, place):
+                self.unacked.insert(number, part)
 
     def passes(self, batch: RecordBatch, error: KafkaError) -> bool | None:
         """Whether a batch with this error is sent again, whatever the number of its attempts; None:

@@ -59,6 +59,26 @@ def test_a_finished_set_refuses_messages(kernel: ModuleType) -> None:
         building.finish()
 
 
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_a_set_that_grows_keeps_what_it_has(kernel: ModuleType, magic: int) -> None:
+    """It is the set of a builder that had the room at once; it cannot shrink, or grow when it is
+    finished."""
+    large, grown = (kernel.SetBuilder(size, None, kernel.MessageRef, magic) for size in (900, 120))
+    for number in range(20):
+        fields = (b"k", b"%d" % number * 5, None, 1000 + number)
+        assert large.append(*fields) is not None
+        if grown.append(*fields) is None:
+            grown.grow(2 * grown.capacity)
+            assert grown.append(*fields).index == number
+    assert grown.finish() == large.finish()
+    assert grown.timestamps == large.timestamps
+    with pytest.raises(ValueError, match="already finished"):
+        grown.grow(2000)
+    for size in (119, 1 << 31):
+        with pytest.raises(OverflowError):
+            kernel.SetBuilder(120, None, kernel.MessageRef, magic).grow(size)
+
+
 def test_keys_and_values_must_be_bytes(kernel: ModuleType) -> None:
     """Other types raise TypeError and change nothing; any object with a buffer is copied."""
     building = builder(kernel)

@@ -62,6 +62,8 @@ class TcpCluster(FakeCluster, Closeable):
         self.response_sizes: set[int] = set()
         self.guilty = b""
         """A value that no broker takes: MessageSizeTooLarge for every set with it."""
+        self.largest = 0
+        """Bytes of the largest set that brokers take, MessageSizeTooLarge for others; 0: any."""
         self.stores_ids = True
         """Whether topics have a format with producers: UnsupportedForMessageFormat otherwise."""
         self._lock = threading.Lock()
@@ -127,7 +129,8 @@ class TcpCluster(FakeCluster, Closeable):
     def _append(
         self, broker_id: int, topic: str, part: ProducePartition
     ) -> ProducePartitionResponse:
-        if self.guilty and self.guilty in bytes(part.message_set):
+        is_large = 0 < self.largest < len(part.message_set)
+        if is_large or (self.guilty and self.guilty in bytes(part.message_set)):
             return ProducePartitionResponse(part.partition, MessageSizeTooLarge.code, NO_OFFSET)
         if not self.stores_ids and any(b.producer_id >= 0 for b in batches(part.message_set)):
             code = UnsupportedForMessageFormat.code
