@@ -53,12 +53,13 @@ def test_the_last_follower_raises_the_high_watermark(kernel: ModuleType) -> None
 
 
 def test_the_log_start_of_a_follower_is_recorded(kernel: ModuleType) -> None:
-    """Unknown at first; a fetch of a version without the field leaves it."""
+    """Unknown at first, and after a fetch of a version without the field."""
     leader = a_leader(kernel)
     assert -1 == leader.followers[2].log_start_offset
     kernel.record_fetches([leader], [40], 2, 2.0, [12])
-    kernel.record_fetches([leader], [40], 2, 3.0)
     assert 12 == leader.followers[2].log_start_offset
+    kernel.record_fetches([leader], [40], 2, 3.0)
+    assert -1 == leader.followers[2].log_start_offset
     with pytest.raises(ValueError, match="as many log starts"):
         kernel.record_fetches([leader], [40], 2, 3.0, [])
 
