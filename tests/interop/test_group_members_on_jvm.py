@@ -1,5 +1,5 @@
-"""Static and cooperative members at JVM brokers of today, alone and beside members of Java (3.9.1
-and 4.4.0) and librdkafka."""
+"""Static and cooperative members at JVM brokers of today, alone and beside members of Java and
+librdkafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from tests.integration.group_scenarios import (
 from tests.interop.foreign_clients import POM_3_9_1
 from tests.interop.foreign_member import Foreign
 from tests.interop.jvm import TOOL_FLAGS, command
-from tests.interop.kraft_broker import POM_4_4
 from tests.interop.releases import TODAYS, Running, broker_of
 
 JAVA_MEMBER = Path(__file__).parent / "PollingMember.java"
@@ -67,8 +66,7 @@ def java_member(broker: Running, topic: str, strategy: str) -> list[str]:
         "heartbeat.interval.ms=200",
         f"partition.assignment.strategy={JAVA_STRATEGIES[strategy]}",
     )
-    pom = POM_4_4 if broker.release == "4.4.0" else POM_3_9_1
-    return command(str(JAVA_MEMBER), topic, *keys, flags=TOOL_FLAGS, pom=pom)
+    return command(str(JAVA_MEMBER), topic, *keys, flags=TOOL_FLAGS, pom=POM_3_9_1)
 
 
 def librdkafka_member(broker: Running, topic: str, strategy: str) -> list[str]:
