@@ -154,7 +154,7 @@ def test_another_server_on_the_port_is_not_taken_for_ours(
     with kind() as other:
         looks = iter([True])
         monkeypatch.setattr(
-            "kafka08.embedded.zookeeper_process.is_free",
+            "kafka08.embedded.ports.is_free",
             lambda host, port: next(looks, False) if port == other.port else is_free(host, port),
         )
         with kind(preferred_port=other.port) as server:
