@@ -4,7 +4,9 @@
    producers and readers go on, and the group processes what was written meanwhile.
 2. Nothing changes while nothing disturbs it: no leader, no ISR, no controller, no assignment of the
    group, for longer than any session lasts.
-3. A broker that is stopped cleanly leads nothing that another one in sync could lead when its
+3. A broker that was killed and starts at once hears of the states of all partitions soon after it
+   has registered, though no controller may have seen it away.
+4. A broker that is stopped cleanly leads nothing that another one in sync could lead when its
    session ends: it does not leave this to the controller.
 """
 
@@ -21,7 +23,7 @@ from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.history import History
 from kafka08.simulation.plan import Plan
-from kafka08.simulation.recovery_conditions import assignment_of
+from kafka08.simulation.recovery_conditions import assignment_of, without_leader
 from kafka08.simulation.workload import TOPIC, Reader
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.simulation.zookeeper_group_history import GROUP
@@ -36,6 +38,9 @@ WRITE_S: Final = 30.0
 """More than producers and readers need to find new leaders."""
 GROUP_S: Final = 90.0
 """More than the longest work of all members, and the rebalance after it."""
+STATES_S: Final = 8.0
+"""More than a controller needs, and less than a broker that hears nothing waits before it registers
+anew."""
 CALM_S: Final = 9.0
 """Longer than the sessions of brokers and members."""
 Await = Callable[[Callable[[], str], float], None]
@@ -193,6 +198,18 @@ class CalmChecks:
         tp = TopicPartition(OFFSETS_TOPIC, managers[0].partition_for(GROUP))
         return self._is_writable(tp, away)
 
+    def check_restarted(self, broker: SimBroker) -> None:
+        """Check rule 3 after it was killed. A controller that compares ids alone may miss it."""
+
+        def unregistered() -> str:
+            return "" if self._is_registered(broker.id) else f"{broker.host} to register again"
+
+        def unaware() -> str:
+            return without_leader(self._zookeeper, [broker], [one.tp for one in self._readers])
+
+        self._await_none(unregistered, WRITE_S)
+        self._await_none(unaware, GROUP_S if self._plan.ids_only else STATES_S)
+
     # While nothing happens
 
     def state(self) -> dict[str, object]:
@@ -205,7 +222,7 @@ class CalmChecks:
         }
 
     def still_led(self, stopped: SimBroker, before: Mapping[TopicPartition, LeaderAndIsr]) -> str:
-        """Rule 3: a sentence about a partition that a broker leads after its clean stop, or ""."""
+        """Rule 4: a sentence about a partition that a broker leads after its clean stop, or ""."""
         for tp, state in before.items():
             now = self._zookeeper.leader_and_isr(tp)
             if (

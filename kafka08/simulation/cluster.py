@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -16,6 +17,7 @@ from kafka08.broker.purgatory.purgatory import DelayedOperation
 from kafka08.broker.replica.partition import Partition
 from kafka08.broker.settings.config import BrokerConfig
 from kafka08.errors import KafkaError
+from kafka08.log.cleaner_plan import SLOT_BYTES, CleanerConfig
 from kafka08.log.names import partition_directory
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.simulation.disk import SimDisk
@@ -26,6 +28,7 @@ from kafka08.zk.nodes import BrokerRegistration
 
 BROKER_PORT: Final = 9092
 LOG_DIRECTORY: Final = Path("/logs")
+MAP_BYTES: Final = 12 * SLOT_BYTES
 BUSY_S: Final = 1.0
 """The longest time for which a controller with the JVM's habits is busy with something else."""
 LEFTOVER_S: Final = 5.0
@@ -51,6 +54,13 @@ class IdsOnlyController(Controller):
 
 class IdsOnlyServer(KafkaServer):
     controller_type = IdsOnlyController
+
+
+class SmallMapsConfig(BrokerConfig):
+    """Its cleaners have smaller maps than a broker allows: a segment of a run has few keys."""
+
+    def cleaner_config(self) -> CleanerConfig:
+        return replace(super().cleaner_config(), map_bytes=MAP_BYTES)
 
 
 def host_of(broker_id: int) -> str:
@@ -221,7 +231,7 @@ class SimBroker:
             self.disk,
             halted,
         )
-        config = BrokerConfig(
+        config = SmallMapsConfig(
             {
                 **self.properties,
                 "broker.id": str(self.id),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Self
@@ -13,6 +13,7 @@ from kafka08.consumer.zookeeper.config import ConsumerConfig
 from kafka08.consumer.zookeeper.connector import ConsumerConnector
 from kafka08.consumer.zookeeper.kafka_stream import KafkaStream
 from kafka08.consumer.zookeeper.member import ZooKeeperMember
+from kafka08.consumer.zookeeper.member_storage import MemberStorage
 from kafka08.consumer.zookeeper.offset_store import KafkaOffsetStore
 from kafka08.consumer.zookeeper.ownership import Ownership
 from kafka08.consumer.zookeeper.rebalancer import Rebalancer
@@ -55,7 +56,7 @@ class ConnectorHabits:
         return cls(
             in_batches=random.random() < 0.3,
             by_hand=random.random() < 0.3,
-            work_seconds=random.choice([0.0, 0.0, 0.001, 0.05]),
+            work_seconds=random.choice([0.0, 0.001, 0.05, 0.2]),
             long_work=random.choice([0.0, 0.0, 0.001]),
             long_seconds=long_seconds,
             leaves=random.choice([0.0, 0.0, 0.01]),
@@ -77,6 +78,8 @@ class WatchedMember(ZooKeeperMember):
         self._history = history
         self.committed: dict[TopicPartition, int] = {}
         self.is_sure = True
+        self._in_stores: dict[StorageName, dict[TopicPartition, int]] = {}
+        """What its stores have returned for the last claim."""
         self.on_claim: Callable[[Collection[TopicPartition]], object] = lambda _: None
 
     def _make_rebalancer(self, subscription: Any) -> Rebalancer:
@@ -89,6 +92,7 @@ class WatchedMember(ZooKeeperMember):
         history, member = self._history, self.consumer_id
         take, give_up, drop = ownership.take, ownership.give_up, ownership.drop
         commit, commit_once = ownership.commit, ownership._commit
+        fetch_committed = ownership.fetch_committed
 
         def taken(partitions: Any) -> None:
             offsets = {p.topic_partition: p.consumed_offset for p in partitions}
@@ -127,7 +131,14 @@ class WatchedMember(ZooKeeperMember):
                 self.is_sure = False
                 raise
 
+        def fetched(partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+            self._in_stores.clear()
+            offsets = fetch_committed(partitions)
+            history.starts(member, offsets, self._in_stores)
+            return offsets
+
         for name, call in {
+            "fetch_committed": fetched,
             "take": taken,
             "give_up": given_up,
             "drop": dropped,
@@ -135,6 +146,18 @@ class WatchedMember(ZooKeeperMember):
             "commit": asked,
         }.items():
             setattr(ownership, name, call)
+
+    def _member_storage(self, id_path: str) -> MemberStorage:
+        storage = super()._member_storage(id_path)
+        store = storage._zookeeper
+        fetch = store.fetch
+
+        def found(partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+            offsets = self._in_stores["zookeeper"] = fetch(partitions)
+            return offsets
+
+        store.fetch = found  # type: ignore[method-assign]
+        return storage
 
     def _kafka_store(self) -> KafkaOffsetStore:
         store = super()._kafka_store()
@@ -154,7 +177,7 @@ class WatchedMember(ZooKeeperMember):
             partitions: Collection[TopicPartition], give_up_at: float = float("inf")
         ) -> dict[TopicPartition, int]:
             least = self._history.least_offsets()
-            offsets = fetch_once(partitions, give_up_at)
+            offsets = self._in_stores["kafka"] = fetch_once(partitions, give_up_at)
             self._history.found(self.consumer_id, offsets, least)
             return offsets
 
@@ -191,12 +214,15 @@ class ConnectorMember:
         history: ZooKeeperGroupHistory,
         storage: StorageName,
         habits: ConnectorHabits,
+        others: Sequence[str] = (),
     ) -> None:
+        """`others`: further topics that it reads, without work."""
         self.runtime = runtime
         self.is_ending = False
         self.has_ended = False
         self._history = history
         self._habits = habits
+        self._others = others
         self._work_left = WORK_S
         self._whims_left = WHIMS
         self._config = ConsumerConfig(
@@ -225,7 +251,7 @@ class ConnectorMember:
             except KafkaError:
                 self.runtime.sleep(POLL_S)
                 continue
-            use = _Use(self, connector, self._habits, self._history)
+            use = _Use(self, connector, self._habits, self._history, self._others)
             try:
                 use.read()
             except (KafkaError, WorkFailed):
@@ -273,11 +299,14 @@ class _Use:
         connector: WatchedConnector,
         habits: ConnectorHabits,
         history: ZooKeeperGroupHistory,
+        others: Sequence[str],
     ) -> None:
         self._member = member
         self._connector = connector
         self._habits = habits
         self._history = history
+        self._others = others
+        self._has_stopped = False
         self._random = member.runtime.random
         self._name = connector.consumer_id
         self._current: tuple[TopicPartition, int] | None = None
@@ -291,7 +320,10 @@ class _Use:
 
     def read(self) -> None:
         """Read until the member must end or leaves. Raises what a stream raises, and WorkFailed."""
-        [stream] = self._connector.create_message_streams({TOPIC: 1})[TOPIC]
+        streams = self._connector.create_message_streams(dict.fromkeys([TOPIC, *self._others], 1))
+        for topic in self._others:
+            self._member.runtime.spawn(self._read_other, *streams[topic], name=topic)
+        [stream] = streams[TOPIC]
         while not self._member.is_ending:
             try:
                 if self._habits.in_batches:
@@ -303,6 +335,21 @@ class _Use:
                 # A log that has lost messages may have moved the position back.
                 self._since_commit += self._random.random() < IDLE_COMMITS
                 self._commit_by_hand(0)
+
+    def _read_other(self, stream: KafkaStream[bytes, bytes]) -> None:
+        """Read the stream of another topic until the connector is shut down."""
+        while not self._has_stopped:
+            try:
+                for message in stream:
+                    checked_value(message)
+                    tp = TopicPartition(message.topic, message.partition)
+                    self._history.handed(self._name, tp, message.offset)
+                    self._history.processed(tp, message.offset)
+                return
+            except ConsumerTimeout:
+                pass
+            except KafkaError:
+                self._member.runtime.sleep(POLL_S)
 
     def _read_messages(self, stream: KafkaStream[bytes, bytes]) -> None:
         for message in stream:
@@ -358,6 +405,7 @@ class _Use:
         finished = {tp: offset for tp, offset in self._finished.items() if tp in owned}
         watched = connector.watched
         watched.is_sure = True
+        self._has_stopped = True
         connector.shutdown()
         self._history.revoked(self._name, self._history.partitions_of(self._name))
         if watched.is_sure and not self._habits.by_hand:

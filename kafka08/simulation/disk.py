@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from kafka08.log.names import LOG_SUFFIX
 from kafka08.simulation.memory_disk import Gone, MemoryDisk, failure
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class SimDisk(MemoryDisk):
     lacks_descriptors   no file can be opened
     slow_seconds   the longest time for which a call suspends the process; calls of native threads
                    take no longer than their jobs
+    on_roll        called once, when a log begins another segment; None: not at all
     on_truncate    called with a file that is about to be truncated
     """
 
@@ -36,6 +38,7 @@ class SimDisk(MemoryDisk):
         self.fails = False
         self.lacks_descriptors = False
         self.slow_seconds = 0.0
+        self.on_roll: Callable[[], object] | None = None
         self.on_truncate: Callable[[Path], object] = lambda _: None
         self._owner = owner
         self._random = random
@@ -50,6 +53,7 @@ class SimDisk(MemoryDisk):
         """End all faults of the disk."""
         self.is_full = self.fails = self.lacks_descriptors = False
         self.slow_seconds = 0.0
+        self.on_roll = None
 
     @contextmanager
     def without_faults(self) -> Iterator[None]:
@@ -76,6 +80,10 @@ class SimDisk(MemoryDisk):
             raise failure(errno.ENOSPC, path)
         if self.fails and self._random.random() < ERROR_SHARE:
             raise failure(errno.EIO, path)
+        on_roll = self.on_roll
+        if action == "create" and on_roll is not None and is_later_segment(path):
+            self.on_roll = None
+            on_roll()
         if action == "truncate":
             self.on_truncate(path)
 
@@ -96,3 +104,8 @@ class SimDisk(MemoryDisk):
     def _go_on(self, resume: Callable[[], object]) -> None:
         self._is_held_up = False
         resume()
+
+
+def is_later_segment(path: Path) -> bool:
+    """Whether a file is a segment, and not the first of a new log."""
+    return path.suffix == LOG_SUFFIX and path.stem.strip("0") != ""

@@ -8,21 +8,15 @@ from random import Random
 from typing import Final
 
 from kafka08.protocol import leader_and_isr, stop_replica, update_metadata
-from kafka08.simulation.cluster import Hosts, SimBroker
+from kafka08.simulation.cluster import SimBroker
+from kafka08.simulation.injector import Injector
 from kafka08.simulation.members import SimMember
-from kafka08.simulation.mirror_load import SimMirror
 from kafka08.simulation.network import LateRequests
-from kafka08.simulation.plan import Fault, Plan
-from kafka08.simulation.process import Process
-from kafka08.simulation.runtime import SimClientRuntime, World
+from kafka08.simulation.plan import Fault
 from kafka08.simulation.strangers import leave_file
-from kafka08.simulation.tools import Tools
-from kafka08.simulation.transaction_load import SimTransactional
-from kafka08.simulation.twins import Twins
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 from kafka08.simulation.zookeeper import AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper_checks import writes_state
-from kafka08.zk import nodes, paths
 
 CLOCK_STEP_MS: Final = 60_000
 STOP_S: Final = 60.0
@@ -32,7 +26,15 @@ AT_FIRST_S: Final = 1.0
 WRITES_MAX: Final = 3
 """The number of a controller's writes in which a move of partitions is interrupted."""
 SESSION_S: Final = 8.0
-"""Longer than a broker's session timeout."""
+"""Longer than the session timeout of a broker or a member."""
+STATES_SKIPPED: Final = (0, 0, 1)
+"""A leader's first state after a follower has stopped is the ISR without it, the second often the
+one with it again."""
+DOMINO_S: Final = 12.0
+"""The longest time between the first and the last broker that falls: the rest has other ISRs by
+then."""
+REFUSED_S: Final = 8.0
+"""The longest refusal of connections, beside the fault's own duration."""
 BEHIND_S: Final = (3.0, 6.0, 10.0)
 """How long a follower stops: longer than the shorter lag that a plan may allow."""
 PROPERTIES: Final = (
@@ -46,53 +48,26 @@ PROPERTIES: Final = (
     {"queued.max.requests": "1"},
 )
 """Settings of a broker, most of them lower than usual."""
-Place = SimBroker | SimMember | SimMirror | SimTransactional
-"""A process is killed there, and started again."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 
 
-class Faults:
-    """Injects the faults of a plan, and repairs them.
+class Faults(Injector):
+    """Injects the faults of a plan, and repairs them."""
 
-    random_of  the random numbers of a fault, by its name
-    director   the process whose timers repair faults
-    members    consumers, programs with transactions, mirrors and their target, which may be killed
-    say        called with a sentence for every fault and repair
-    """
+    def run(self, seconds: float) -> None:
+        """Inject faults for so long."""
+        begin = self._director.monotonic()
+        for fault in self._plan.faults:
+            self._sleep_until(begin + fault.at)
+            self._random = self._random_of(f"fault-{fault.number}")
+            self._seconds = fault.seconds
+            self._call_of(fault.kind)()
+            self._start_what_ended()
+        self._sleep_until(begin + seconds)
 
-    def __init__(
-        self,
-        plan: Plan,
-        random_of: Callable[[str], Random],
-        world: World,
-        hosts: Hosts,
-        brokers: Sequence[SimBroker],
-        members: Sequence[Place],
-        director: SimClientRuntime,
-        say: Callable[[str], object],
-    ) -> None:
-        self.count = 0
-        self.twins = Twins(hosts)
-        self._plan = plan
-        self._random_of = random_of
-        self._random = random_of("fault")
-        """The random numbers of the current fault."""
-        self._seconds = 0.0
-        """Its duration."""
-        self._world = world
-        self._hosts = hosts
-        self._brokers = brokers
-        self._members = members
-        self._director = director
-        self._say = say
-        self._is_over = False
-        self._tools = Tools(hosts, [broker.id for broker in brokers], say)
-        self._stopping: dict[SimBroker, None] = {}
-        """Brokers that are being stopped cleanly."""
-        self._expected: dict[Place, None] = {}
-        """Brokers and members with a scheduled start."""
-        self._suspended: dict[Process, None] = {}
-        self._make: dict[Fault, Callable[[], object]] = {
+    def _call_of(self, kind: Fault) -> Callable[[], object]:
+        """The call that injects a fault of this kind."""
+        calls: dict[Fault, Callable[[], object]] = {
             Fault.KILL: self._kill,
             Fault.RESTART: self._restart,
             Fault.SUSPEND: self._suspend,
@@ -121,27 +96,12 @@ class Faults:
             Fault.STRANGER: partial(self._use_tool, self._tools.leave_znode),
             Fault.DESCRIPTORS: self._use_up_descriptors,
             Fault.TWIN: self._start_twin,
+            Fault.REFUSE: self._refuse,
+            Fault.DOMINO: self._fall_in_turn,
+            Fault.SLEEP: self._let_member_sleep,
+            Fault.ROLL: self._lose_power_at_roll,
         }
-
-    def run(self, seconds: float) -> None:
-        """Inject faults for so long."""
-        begin = self._director.monotonic()
-        for fault in self._plan.faults:
-            self._sleep_until(begin + fault.at)
-            self._random = self._random_of(f"fault-{fault.number}")
-            self._seconds = fault.seconds
-            self._make[fault.kind]()
-            self._start_what_ended()
-        self._sleep_until(begin + seconds)
-
-    def _sleep_until(self, at: float) -> None:
-        self._director.sleep(at - self._director.monotonic())
-
-    def _start_what_ended(self) -> None:
-        """Schedule a start of brokers that halted, as after a disk error."""
-        for broker in self._brokers:
-            if not broker.is_running and broker not in self._expected:
-                self._start_later(broker)
+        return calls[kind]
 
     def repair(self) -> None:
         """Repair all faults. Those that wait for a write go first: the healed network brings the
@@ -162,68 +122,6 @@ class Faults:
         for process in list(self._suspended):
             self._resume(process)
 
-    @property
-    def running_tools(self) -> Sequence[str]:
-        """The processes of administration tools that have not ended."""
-        return self._tools.running
-
-    def keep_running(self) -> bool:
-        """Start all brokers and members that are down. Returns whether all were running."""
-        down = [one for one in self._places() if not one.is_running and one not in self._stopping]
-        for place in down:
-            self._start(place)
-        return not down and not self._stopping
-
-    def _later(self, call: Callable[[], object], seconds: float | None = None) -> None:
-        """Make a call after the fault's duration, unless all faults were repaired before. `seconds`
-        is the duration of a fault that began earlier, as `_begin` says."""
-
-        def repair() -> None:
-            if not self._is_over:
-                call()
-
-        self._director.process.call_later(self._seconds if seconds is None else seconds, repair)
-
-    def _begin(
-        self,
-        process: Process,
-        what: str,
-        happens: Callable[[float], object],
-        at_write: Sequence[AtNextWrite],
-    ) -> None:
-        """Let a fault of a process happen now, or at its next write to ZooKeeper in one of these
-        ways: in the middle of what it does there in several steps. `happens` gets the fault's
-        duration."""
-        seconds = self._seconds
-        link = next((one for one in self._links() if one.process is process), None)
-        if link is None or self._random.random() < 0.5:
-            self._note(what)
-            happens(seconds)
-            return
-        when = self._random.choice(at_write)
-        self._note(f"{what} at its next write to ZooKeeper, {when.value}", 0.0)
-
-        def happens_late() -> None:
-            self._mark(what, seconds)
-            happens(seconds)
-
-        link.fault = WriteFault(when, happens_late)
-
-    def _note(self, text: str, seconds: float | None = None) -> None:
-        """`seconds`: the duration of the fault, if it is not the planned one."""
-        self.count += 1
-        self._mark(text, self._seconds if seconds is None else seconds)
-
-    def _mark(self, text: str, seconds: float) -> None:
-        """Say what fails, and show it on the timeline."""
-        self._say(text)
-        scheduler = self._world.network.scheduler
-        if scheduler.trace.timeline is not None:
-            scheduler.trace.timeline.fault(scheduler.now, seconds, text)
-
-    def _places(self) -> list[Place]:
-        return [*self._brokers, *self._members]
-
     def _kill(self) -> None:
         running = [one for one in self._places() if one.is_running and one not in self._stopping]
         if not running:
@@ -240,28 +138,29 @@ class Faults:
         what = "loses power" if silently else "is killed"
         self._begin(process, f"{process.name} {what}", kill, [*AtNextWrite])
 
-    def _end(self, place: Place, seconds: float, *, silently: bool) -> None:
-        """Kill its process if it is running, and start one after `seconds`."""
-        if place.is_running and place not in self._stopping:
-            assert place.process is not None
-            self._hosts.kill(place.process, silently=silently)
-            self._start_later(place, seconds)
+    def _lose_power_at_roll(self) -> None:
+        """A broker loses power soon after it has begun a segment: the one before may be on disk in
+        part."""
+        running = [one for one in self._brokers if one.is_running and one not in self._stopping]
+        if not running:
+            return
+        broker, seconds = self._random.choice(running), self._seconds
+        process = broker.process
+        assert process is not None
+        pause = self._random.random() * self._world.native_seconds
+        self._note(f"{process.name} loses power when it begins a segment", 0.0)
+
+        def lose_power() -> None:
+            if broker.process is process and not self._is_over:
+                self._mark(f"{process.name} loses power", seconds)
+                self._end(broker, seconds, silently=True)
+
+        broker.disk.on_roll = lambda: self._director.process.call_later(pause, lose_power)
 
     def _end_session(self, broker: SimBroker, _seconds: float) -> None:
         """Its ZooKeeper session expires at once."""
         if (link := self._link(broker)) is not None:
             self._world.zookeeper.expire_session(link)
-
-    def _start_later(self, place: Place, seconds: float | None = None) -> None:
-        self._expected[place] = None
-        self._later(lambda: self._start(place), seconds)
-
-    def _start(self, place: Place) -> None:
-        self._expected.pop(place, None)
-        if not place.is_running and place not in self._stopping:
-            place.start()
-            assert place.process is not None
-            self._say(f"{place.process.name} starts")
 
     def _restart(self) -> None:
         running = [one for one in self._brokers if one.is_running and one not in self._stopping]
@@ -288,50 +187,6 @@ class Faults:
 
         suspend = partial(self._stop_process, process)
         self._begin(process, f"{process.name} is suspended", suspend, [AtNextWrite.AFTER])
-
-    def _stop_process(self, process: Process, seconds: float) -> None:
-        if not (process.is_dead or process.is_stopped):
-            process.stop()
-            self._suspended[process] = None
-            self._later(lambda: self._resume(process), seconds)
-
-    def _draw_process(self) -> Process | None:
-        """A running process: the controller, a broker, a member or another client, one as likely
-        as the other, though there are more clients."""
-        running = [
-            one
-            for one in self._hosts.processes
-            if not (one.is_dead or one.is_stopped or one is self._director.process)
-        ]
-        brokers = {one.host for one in self._brokers}
-        members = {one.host for one in self._members}
-        roles = [
-            [one for one in running if one.host == self._controller_host()],
-            [one for one in running if one.host in brokers],
-            [one for one in running if one.host in members],
-            [one for one in running if one.host not in brokers | members],
-        ]
-        found = [role for role in roles if role]
-        return self._random.choice(self._random.choice(found)) if found else None
-
-    def _controller_host(self) -> str | None:
-        """The host of the controller; None if there is none."""
-        controller = self._controller()
-        return None if controller is None else controller.host
-
-    def _controller(self) -> SimBroker | None:
-        znode = self._world.zookeeper.server.find(paths.CONTROLLER)
-        if znode is None or znode.data is None:
-            return None
-        broker_id = nodes.decode_controller(znode.data.decode()).broker_id
-        return next((one for one in self._brokers if one.id == broker_id), None)
-
-    def _resume(self, process: Process) -> None:
-        if process in self._suspended:
-            del self._suspended[process]
-            if not process.is_dead:
-                self._say(f"{process.name} resumes")
-                process.resume()
 
     def _cut(self) -> None:
         """Between two hosts or around one host, in one direction or both. Around a host it may
@@ -375,12 +230,6 @@ class Faults:
         for source, target in ways:
             self._world.network.mend(source, target)
 
-    def _host_names(self) -> list[str]:
-        alive = (one.host for one in self._hosts.processes if not one.is_dead)
-        names = dict.fromkeys([ZOOKEEPER_HOST, *(one.host for one in self._brokers), *alive])
-        del names[self._director.process.host]
-        return list(names)
-
     def _reset(self) -> None:
         streams = [one for one in self._world.network.streams if one.is_connected]
         if streams:
@@ -422,7 +271,7 @@ class Faults:
     def _interrupt(self) -> None:
         """Partitions are moved, and the controller is killed after one of its next writes. It
         starts again soon, or once its session has ended and the next one has gone on."""
-        controller = self._controller()
+        controller = self.controller()
         link = None if controller is None else self._link(controller)
         if controller is None or link is None:
             return
@@ -475,7 +324,8 @@ class Faults:
             self._mark(f"{name} {what}", seconds)
             happens()
 
-        return WriteFault(when, say_and_happen, concerns=writes_state)
+        skips = self._random.choice(STATES_SKIPPED)
+        return WriteFault(when, say_and_happen, skips, concerns=writes_state)
 
     def _break_session(self) -> None:
         links = self._links()
@@ -538,6 +388,27 @@ class Faults:
         for place in self._places() if everything else self._brokers:
             self._end(place, self._random.random() * self._seconds, silently=True)
 
+    def _let_member_sleep(self) -> None:
+        """As a laptop: others own its partitions when it wakes up."""
+        awake = [
+            one.process
+            for one in self._members
+            if isinstance(one, SimMember) and one.process is not None and one.is_running
+        ]
+        if awake:
+            process, seconds = self._random.choice(awake), SESSION_S + self._seconds
+            self._note(f"{process.name} sleeps", seconds)
+            self._stop_process(process, seconds)
+
+    def _fall_in_turn(self) -> None:
+        """Brokers lose power one after the other. Each starts once the last one has fallen, after a
+        time of its own: one that fell early may come before one that has all messages."""
+        falls = {broker: self._random.random() * DOMINO_S for broker in self._brokers}
+        self._note("brokers lose power one after the other", max(falls.values()))
+        for broker, at in falls.items():
+            away = max(falls.values()) - at + self._random.random() * self._seconds
+            self._later(partial(self._end, broker, away, silently=True), at)
+
     def _elect_in_ensemble(self) -> None:
         zookeeper = self._world.zookeeper
         if zookeeper.is_up:
@@ -553,6 +424,31 @@ class Faults:
             link = self._random.choice(links)
             self._note(f"the ZooKeeper session of {link.process.name} expires")
             self._world.zookeeper.expire_session(link)
+
+    def _refuse(self) -> None:
+        """A broker refuses the connections of another host, one time in two of the controller: what
+        that has to say to it must wait. A tool may give it something to say."""
+        target = self._random.choice(self._brokers).host
+        source = self._random.choice(self._host_names())
+        controller = self._controller_host()
+        if controller is not None and self._random.random() < 0.5:
+            source = controller
+        seconds = self._seconds + self._random.random() * REFUSED_S
+        if source in {target, ZOOKEEPER_HOST}:
+            return
+        self._note(f"refused: {source} > {target}", seconds)
+        network = self._world.network
+        network.refuse(source, target)
+
+        def accept() -> None:
+            self._say(f"accepted: {source} > {target}")
+            network.refused.pop((source, target), None)
+
+        self._later(accept, seconds)
+        if self._random.random() < 0.5:
+            tools = self._tools
+            starts = (tools.move_partitions, tools.elect_preferred, tools.change_topic)
+            self._use_tool(self._random.choice(starts))
 
     def _half_open(self) -> None:
         streams = [one for one in self._world.network.streams if one.is_connected]
@@ -615,18 +511,6 @@ class Faults:
             without.pop(broker.host, None)
 
         self._later(release)
-
-    def _links(self) -> list[SimLink]:
-        """All connections to ZooKeeper but the director's."""
-        return [
-            one
-            for one in self._world.zookeeper.links.values()
-            if one.process is not self._director.process
-        ]
-
-    def _link(self, broker: SimBroker) -> SimLink | None:
-        """The connection of a broker to ZooKeeper, if it has one."""
-        return next((one for one in self._links() if one.process is broker.process), None)
 
     def _use_tool(self, start: Callable[[Random], str | None]) -> None:
         what = start(self._random)

@@ -5,7 +5,8 @@ and one reader reads it from its start.
 Rules, under the safe profile:
 
 1. Compaction: the last message of each key is the last one of this key that was acknowledged, or
-   one whose outcome its producer does not know.
+   one whose outcome its producer does not know. If that is a tombstone, there may be none: what it
+   has deleted does not come back.
 2. Retention: the acknowledged messages that are left are the last ones, and they have at least
    retention.bytes if any is gone.
 3. The reader goes back never, and where messages were deleted only forward to the log start. It has
@@ -22,7 +23,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from kafka08.admin.client import AdminClient
+from kafka08.broker.replica.partition import Partition
 from kafka08.client.cluster import ClusterClient
+from kafka08.consumer import MessageAndMetadata
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError, OffsetOutOfRange
 from kafka08.producer.old.config import ProducerConfig
@@ -45,6 +48,7 @@ KEYS: Final = (2, 60)
 PAUSE_S: Final = 0.2
 SEGMENT_BYTES: Final = 600
 RETENTION_BYTES: Final = 2000
+TOMBSTONE_SHARE: Final = 0.15
 ENTRY_BYTES: Final = 100
 """More than a message of it takes in the log."""
 OVERRIDES: Final[Mapping[str, Mapping[str, object]]] = {
@@ -56,8 +60,10 @@ OVERRIDES: Final[Mapping[str, Mapping[str, object]]] = {
     },
     COMPACT: {
         "cleanup.policy": COMPACT,
-        "segment.bytes": SEGMENT_BYTES,
+        "segment.bytes": 2 * SEGMENT_BYTES,  # with more keys than a cleaner's map takes
         "min.cleanable.dirty.ratio": 0.01,
+        # A reader may miss a tombstone, but not the message that it has deleted.
+        "delete.retention.ms": 0,
     },
 }
 PROPERTIES: Final[Mapping[str, str]] = {
@@ -97,7 +103,9 @@ class KeptTopic:
                 yield f"invented: {TP} offset {offset} {value!r}"
             if offset not in self.reads:
                 # A leader of the time may have compacted what another replica still has.
-                if self.cleanup == COMPACT and offset < last_read.get(key_of(value), -1):
+                key = key_of(value)
+                is_replaced = offset < last_read.get(key, -1) or tombstone_of(key) in written
+                if self.cleanup == COMPACT and is_replaced:
                     continue
                 yield f"the reader of {TP} skipped {offset} {value!r}"
             elif self.reads[offset] != value:
@@ -114,6 +122,9 @@ class KeptTopic:
         due = {key_of(value): value for value in self.acknowledged}
         for key, value in due.items():
             found = last.get(key)
+            tombstone = tombstone_of(key)
+            if found is None and (value == tombstone or tombstone in self.unknown):
+                continue
             if found != value and found not in self.unknown:
                 yield f"compacted: the last message of {key!r} is {found!r}, not {value!r}"
 
@@ -132,6 +143,16 @@ def key_of(value: bytes) -> bytes:
     return value.partition(b"/")[0]
 
 
+def tombstone_of(key: bytes) -> bytes:
+    """The text for each tombstone of a key."""
+    return key + b"/"
+
+
+def value_of(message: MessageAndMetadata[bytes, bytes]) -> bytes:
+    """Its value, or the text for a tombstone."""
+    return tombstone_of(message.key or b"") if message.value is None else message.value
+
+
 def write(
     runtime: SimClientRuntime, target: Target, kept: KeptTopic, is_ending: Callable[[], bool]
 ) -> None:
@@ -148,15 +169,18 @@ def write(
         number = 0
         while not is_ending():
             key = b"%d" % runtime.random.randrange(runtime.random.choice(KEYS))
-            value = b"%b/%d" % (key, number)
+            is_tombstone = kept.cleanup == COMPACT and runtime.random.random() < TOMBSTONE_SHARE
+            value = tombstone_of(key) if is_tombstone else b"%b/%d" % (key, number)
             number += 1
+            is_known = value not in kept.unknown
             kept.unknown.add(value)
             try:
-                producer.send(KeyedMessage(TP.topic, value, key=key))
+                producer.send(KeyedMessage(TP.topic, None if is_tombstone else value, key=key))
             except KafkaError:
                 runtime.sleep(POLL_S)
             else:
-                kept.unknown.remove(value)
+                if is_known:  # else an earlier tombstone may still arrive
+                    kept.unknown.remove(value)
                 kept.acknowledged.append(value)
             runtime.sleep(runtime.random.random() * 2 * PAUSE_S)
 
@@ -190,7 +214,7 @@ class KeptReader:
                 self.position = start
                 continue
             for message in fetched:
-                self._kept.read(message.offset, message.value or b"", self.position)
+                self._kept.read(message.offset, value_of(message), self.position)
                 self.position = message.offset + 1
 
 
@@ -208,7 +232,7 @@ def final_messages(runtime: SimClientRuntime, target: Target) -> dict[int, bytes
     """All messages that are left: offset → value. KafkaError."""
     with leader_of(runtime, target) as consumer:
         start = consumer.earliest_or_latest(TP, EARLIEST_OFFSET)
-        return {one.offset: one.value or b"" for one in consumer.read_range(TP, start)}
+        return {one.offset: value_of(one) for one in consumer.read_range(TP, start)}
 
 
 class KeptLoad:
@@ -270,9 +294,13 @@ class KeptLoad:
         return late[0] if late else ""
 
     def unread(self, runtime: SimClientRuntime) -> str:
-        """A sentence about the reader, if it has not reached the end; "". Also reads the topic."""
+        """A sentence about the reader, if it has not reached the end; "". Reads the topic too, once
+        the HW is its end: a leader that has just started has an old one."""
         if self._reader is None:
             return ""
+        for broker, partition in self._copies().items():
+            if partition.is_leader and partition.high_watermark != broker.log_end(TP):
+                return f"{TP}: the HW is {partition.high_watermark}"
         try:
             self._final = final_messages(runtime, self._target)
         except KafkaError as error:
@@ -290,6 +318,10 @@ class KeptLoad:
         """The size of each copy, by host."""
         return {
             broker.host: sum(segment.size for segment in partition.log.segment_facts)
-            for broker in self._brokers
-            if (partition := broker.partition(TP)) is not None and partition.log is not None
+            for broker, partition in self._copies().items()
+            if partition.log is not None
         }
+
+    def _copies(self) -> Mapping[SimBroker, Partition]:
+        found = {broker: broker.partition(TP) for broker in self._brokers}
+        return {broker: copy for broker, copy in found.items() if copy is not None}

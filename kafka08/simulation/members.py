@@ -12,6 +12,7 @@ from kafka08.consumer.group.kafka_consumer_config import KafkaConsumerConfig
 from kafka08.simulation.cluster import Hosts
 from kafka08.simulation.connector_member import ConnectorHabits, ConnectorMember
 from kafka08.simulation.group_history import GroupHistory
+from kafka08.simulation.late_topic import LATE, Subscription, drawn_subscription
 from kafka08.simulation.polling_member import Habits, PollingMember
 from kafka08.simulation.process import Process
 from kafka08.simulation.workload import TOPIC, Target
@@ -53,8 +54,11 @@ class SimMember:
         target: Target,
         history: GroupHistory,
         storage: StorageName,
+        *,
+        late: bool = False,
     ) -> None:
-        """With a ZooKeeperGroupHistory the member is a ConsumerConnector, else a KafkaConsumer."""
+        """With a ZooKeeperGroupHistory the member is a ConsumerConnector, else a KafkaConsumer.
+        `late`: whether it also subscribes to the topic that is made in the end."""
         self.host = f"member-{number}"
         self.process: Process | None = None
         self._member: ConnectorMember | PollingMember | None = None
@@ -63,6 +67,8 @@ class SimMember:
         self._target = target
         self._history = history
         self._storage = storage
+        self._late = late
+        self._subscription = Subscription(TOPIC, TOPIC)
 
     @property
     def is_running(self) -> bool:
@@ -83,12 +89,16 @@ class SimMember:
                 self._history,
                 self._storage,
                 ConnectorHabits.draw(runtime.random, long_seconds=LONG_WORK_S),
+                others=[LATE.topic] if self._late else [],
             )
         else:
+            if self._late:
+                random = self._hosts.random_of(f"{runtime.process.name}/subscription")
+                self._subscription = drawn_subscription(random)
             self._member = PollingMember(
                 runtime,
                 polling_config(self._target, runtime.random),
-                TOPIC,
+                self._subscription.first,
                 Habits.draw(runtime.random, long_seconds=LONG_WORK_S),
                 self._history,
                 runtime.process.name,
@@ -108,6 +118,12 @@ class SimMember:
             took = process.running_seconds() - began
             if took > seconds and not process.is_dead:
                 self._history.took_long(process.name, what, took, seconds)
+
+    def widen(self) -> None:
+        """Let it subscribe to the topic that is made in the end, if it has not."""
+        subscription = self._subscription
+        if isinstance(self._member, PollingMember) and subscription.later is not subscription.first:
+            self._member.change_topics(subscription.later)
 
     def keep_calm(self) -> None:
         """Let it stay in the group from now on."""

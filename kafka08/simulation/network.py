@@ -1,7 +1,8 @@
 """The network between hosts: delays, cuts in one or both directions, and hosts that are off.
 
 Bytes sent in one direction of a connection arrive in order, after random delays. A cut delays them
-until it ends, as TCP does. Nothing is lost otherwise: only a reset breaks a connection.
+until it ends, as TCP does. Nothing is lost otherwise: only a reset breaks a connection. A host may
+also refuse the connections of another one.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ class Network:
         self._off: set[str] = set()
         self.cuts: dict[tuple[str, str], None] = {}
         """(source, target) of the directions that are cut."""
+        self.refused: dict[tuple[str, str], None] = {}
+        """(source, target) whose new connections are refused."""
         self.late: list[LateRequests] = []
         self.without_descriptors: dict[str, None] = {}
         """Hosts whose processes can make and accept no connection."""
@@ -114,10 +117,18 @@ class Network:
         self.cuts[source, target] = None
 
     def heal(self) -> None:
-        """End all cuts and delays; the bytes that were held back arrive."""
+        """End all cuts, delays and refusals; the bytes that were held back arrive."""
         self.cuts.clear()
+        self.refused.clear()
         self.late.clear()
         self.let_through()
+
+    def refuse(self, source: str, target: str) -> None:
+        """Refuse new connections in that direction, and break those that there are."""
+        self.refused[source, target] = None
+        for stream in [one for one in self.streams if one.is_connected]:
+            if (stream.address[0], stream.peer_address[0]) == (source, target):
+                stream.reset()
 
     def mend(self, source: str, target: str) -> None:
         """End the cut of one direction."""
@@ -194,7 +205,7 @@ class Network:
                 stream.fail(TimeoutError(110, "Connection timed out"))
             return
         listener = self.listeners.get(stream.peer_address)
-        if listener is None:
+        if listener is None or (source, target) in self.refused:
             refused = ConnectionRefusedError(111, "Connection refused")
             self.scheduler.call_later(self.delay(), stream.fail, refused)
             return

@@ -52,6 +52,10 @@ class Fault(enum.Enum):
     STRANGER = "znodes of strangers are among the cluster's"
     TWIN = "a second process of a broker's id starts elsewhere, perhaps on a copy of its directory"
     DESCRIPTORS = "a broker can open no more files and connections"
+    REFUSE = "a host refuses the connections of another one, as behind a firewall that rejects them"
+    DOMINO = "brokers lose power one after the other, seconds apart, until none is left"
+    SLEEP = "a member does nothing for longer than its session lasts"
+    ROLL = "a broker loses power while it syncs the segment before one that it has just begun"
 
 
 WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
@@ -84,12 +88,18 @@ SUNDRY: Final = (
 SUNDRY_NUMBER: Final = 3000
 """The number of the first of them."""
 SUNDRY_COUNTS: Final = (*(0,) * 4, 1, 3)
+FURTHER: Final = (Fault.REFUSE, Fault.ROLL, Fault.DOMINO, Fault.SLEEP)
+"""Kinds that are added like ADDED, with random numbers of their own again."""
+FURTHER_NUMBER: Final = 4000
+"""The number of the first of them."""
+FURTHER_COUNTS: Final = (0, 0, 1, 2)
 ADDED_SHARE: Final = 0.7
 """Added faults begin in this share of the phase with faults, so that the cluster has to work
 after most of them while other faults happen."""
 KILLED: Final = "killed"
 SUSPENDED: Final = "suspended"
-AWAY: Final = ("", "", "", KILLED, SUSPENDED)
+RESTARTED: Final = "killed, and starts at once"
+AWAY: Final = ("", "", "", KILLED, SUSPENDED, RESTARTED)
 CLEANUPS: Final = ("", "", "", DELETE, COMPACT)
 MIRRORS: Final = (*(0,) * 8, 1, 2)
 TRANSACTIONS: Final = (0, 0, 1, 2)
@@ -97,6 +107,10 @@ EXPIRING_SHARE: Final = 0.4
 """Of the plans of levels from 0.9.0 on: 0.8 looks for expired offsets every ten minutes."""
 IDS_ONLY_SHARE: Final = 0.2
 MEMBERS_FIRST_SHARE: Final = 0.2
+LATE_SHARE: Final = 0.3
+REFUSES_SHARE: Final = 0.3
+LOAD_BYTES: Final = (*("5242880",) * 3, "1000")
+"""offsets.load.buffer.size: with a small one a coordinator loads for long."""
 BURST_S: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
@@ -136,6 +150,8 @@ class Plan:
     transactions     the number of transactional ids of writers, at level 0.11.0
     ids_only         whether controllers compare ids of brokers alone, as those of the JVM
     members_first    whether the group's members start before the topic is made
+    late             whether the group subscribes to a topic that is made in the end
+    refuses          whether brokers refuse some of the clients' large messages for good
     away             what happens to one broker after the faults: the others must go on. "": nothing
     """
 
@@ -170,6 +186,8 @@ class Plan:
     transactions: int = 0
     ids_only: bool = False
     members_first: bool = False
+    late: bool = False
+    refuses: bool = False
     windows: Sequence[tuple[float, float]] | None = None
     salt: int = 0
 
@@ -249,6 +267,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "offsets.topic.num.partitions": "2",
             "offsets.retention.check.interval.ms": str(EXPIRY_CHECK_MS),
             "log.cleaner.dedupe.buffer.size": "4194304",
+            "offsets.load.buffer.size": Random(f"{seed}/loads").choice(LOAD_BYTES),
             **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
         faults=with_added(
@@ -268,6 +287,8 @@ def draw_plan(seed: int, profile: str) -> Plan:
         expiring=level != "0.8.2" and Random(f"{seed}/expiring").random() < EXPIRING_SHARE,
         transactions=Random(f"{seed}/transactions").choice(TRANSACTIONS),
         members_first=Random(f"{seed}/members first").random() < MEMBERS_FIRST_SHARE,
+        late=Random(f"{seed}/late topic").random() < LATE_SHARE,
+        refuses=Random(f"{seed}/refusals").random() < REFUSES_SHARE,
         ids_only=Random(f"{seed}/controllers").random() < IDS_ONLY_SHARE,
     )
 
@@ -312,22 +333,26 @@ def draw_weights(random: Random, directed: Random) -> dict[Fault, float]:
     return {
         kind: (directed if kind in DIRECTED else random).choice(WEIGHTS.get(kind, (0, 0, 1, 5)))
         for kind in Fault
-        if kind not in {*ADDED, *SUNDRY, Fault.TOPIC}
+        if kind not in {*ADDED, *SUNDRY, *FURTHER, Fault.TOPIC}
     }
 
 
 def with_added(
     faults: Sequence[PlannedFault], seed: int, faults_seconds: float
 ) -> tuple[PlannedFault, ...]:
-    """These faults, a few of ADDED and SUNDRY at any time, and in some plans changes of topics."""
+    """These faults, a few of ADDED, SUNDRY and FURTHER at any time, and in some plans changes of
+    topics."""
     added, topics = Random(f"{seed}/added faults"), Random(f"{seed}/topics")
     sundry = Random(f"{seed}/sundry faults")
     kinds = [kind for kind in ADDED for _ in range(added.choice(ADDED_COUNTS))]
     changes = [Fault.TOPIC] * topics.choice(TOPIC_COUNTS)
     others = [kind for kind in SUNDRY for _ in range(sundry.choice(SUNDRY_COUNTS))]
+    random = Random(f"{seed}/further faults")
+    further = [kind for kind in FURTHER for _ in range(random.choice(FURTHER_COUNTS))]
     found = _with(faults, kinds, ADDED_NUMBER, added, faults_seconds)
     found = _with(found, changes, TOPIC_NUMBER, topics, faults_seconds)
-    return _with(found, others, SUNDRY_NUMBER, sundry, faults_seconds)
+    found = _with(found, others, SUNDRY_NUMBER, sundry, faults_seconds)
+    return _with(found, further, FURTHER_NUMBER, random, faults_seconds)
 
 
 def _with(

@@ -6,6 +6,7 @@ It runs on simulated time and, in a process of its own, on real time (tests/hist
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from kafka08.runtime import ClientRuntime
 from kafka08.simulation.group_history import GroupEvents
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
+Topics = str | tuple[str, ...] | re.Pattern[str]
 Limited = Callable[[str, float], AbstractContextManager[object]]
 CLOSE_S: Final = 2.0
 CALLBACK_S: Final = CLOSE_S + 1.0
@@ -61,7 +63,7 @@ class Habits:
     def draw(cls, random: Random, *, long_seconds: float) -> Self:
         return cls(
             ways=random.choice([("poll",), ("iterate",), ("batch",), ("poll", "iterate", "batch")]),
-            work_seconds=random.choice([0.0, 0.0, 0.001, 0.05]),
+            work_seconds=random.choice([0.0, 0.001, 0.05, 0.2]),
             long_work=random.choice([0.0, 0.0, 0.001]),
             long_seconds=long_seconds,
             commit=random.choice(["", "", "sync", "async"]),
@@ -82,7 +84,7 @@ class PollingMember:
         self,
         runtime: ClientRuntime,
         config: KafkaConsumerConfig,
-        topic: str,
+        topics: Topics,
         habits: Habits,
         events: GroupEvents,
         name: str,
@@ -97,7 +99,8 @@ class PollingMember:
         self.is_ending = False
         self.has_ended = False
         self._config = config
-        self._topic = topic
+        self.topics = topics
+        """What it subscribes to."""
         self._habits = habits
         self._events = events
         self._name = name
@@ -112,6 +115,12 @@ class PollingMember:
         self.is_ending = True
         if self._consumer is not None:
             self._consumer.wakeup()
+
+    def change_topics(self, topics: Topics) -> None:
+        """Let it replace its subscription soon. Any thread may call it."""
+        self.topics = topics
+        if self._consumer is not None:
+            self._consumer.wakeup()  # it may wait for messages without a limit
 
     def keep_calm(self) -> None:
         """Let it stay in the group from now on."""
@@ -146,7 +155,7 @@ class Use:
         self._runtime = member.runtime
         self._random = member.runtime.random
         self._name = name
-        self._topic = member._topic
+        self._topics = member.topics
         self._has_failed = False
         self._paused: set[TopicPartition] = set()
         self.consumer = KafkaConsumer(member._config, interceptors=[self], runtime=member.runtime)
@@ -157,6 +166,8 @@ class Use:
         self._subscribe()
         while not self._member.is_ending:
             try:
+                if self._topics is not self._member.topics:
+                    self._subscribe()
                 getattr(self, f"_{self._random.choice(self._habits.ways)}")()
                 if self._member.whims_left and self._random.random() < self._habits.whims:
                     self._member.whims_left -= 1
@@ -255,8 +266,9 @@ class Use:
     # --------------------------------------------------------------------------------- callbacks
 
     def _subscribe(self) -> None:
+        self._topics = self._member.topics
         self.consumer.subscribe(
-            [self._topic], on_assigned=self._on_assigned, on_revoked=self._on_revoked
+            self._topics, on_assigned=self._on_assigned, on_revoked=self._on_revoked
         )
 
     def _on_assigned(self, partitions: Iterable[TopicPartition]) -> None:

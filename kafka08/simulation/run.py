@@ -8,25 +8,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Final, get_args
+from typing import Final
 
 from kafka08.admin.client import AdminClient
-from kafka08.client.requests import StorageName
 from kafka08.errors import KafkaError
 from kafka08.profile import SAFE
 from kafka08.simulation.calm_checks import CALM_S, CalmChecks
-from kafka08.simulation.cluster import (
-    BROKER_PORT,
-    LEFTOVER_S,
-    Hosts,
-    SimBroker,
-)
+from kafka08.simulation.cluster import BROKER_PORT, LEFTOVER_S, Hosts, SimBroker
 from kafka08.simulation.controller_check import ControllerCheck
 from kafka08.simulation.expiring_offsets import ExpiringOffsets
 from kafka08.simulation.faults import Faults
+from kafka08.simulation.final_group import FinalGroup
 from kafka08.simulation.final_logs import differing_logs, log_ends
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.kept_topic import PROPERTIES, KeptLoad
+from kafka08.simulation.late_topic import LateTopic
 from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import SimMember
 from kafka08.simulation.mirror_load import GROUP as MIRROR_GROUP
@@ -34,13 +30,17 @@ from kafka08.simulation.mirror_load import TARGET_HOST, MirrorLoad
 from kafka08.simulation.move_checks import MoveChecks
 from kafka08.simulation.network import Network
 from kafka08.simulation.parked_checks import ParkedChecks
-from kafka08.simulation.plan import KILLED, RECORDS_LEVEL, SUSPENDED, Fault, Plan, draw_plan
-from kafka08.simulation.process import Process
-from kafka08.simulation.recovery_conditions import (
-    out_of_sync,
-    unregistered,
-    without_leader,
+from kafka08.simulation.plan import (
+    KILLED,
+    RECORDS_LEVEL,
+    RESTARTED,
+    SUSPENDED,
+    Fault,
+    Plan,
+    draw_plan,
 )
+from kafka08.simulation.process import Process
+from kafka08.simulation.recovery_conditions import out_of_sync, unregistered, without_leader
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.timeline import Timeline
@@ -48,13 +48,7 @@ from kafka08.simulation.topic_checks import unsettled
 from kafka08.simulation.trace import Trace, folded
 from kafka08.simulation.transaction_load import TransactionLoad, properties_of
 from kafka08.simulation.watched_logs import watched_logs
-from kafka08.simulation.workload import (
-    TOPIC,
-    Reader,
-    Target,
-    committed_offsets,
-    read_partition,
-)
+from kafka08.simulation.workload import REFUSED_BYTES, TOPIC, Reader, Target, read_partition
 from kafka08.simulation.writers import Observed, async_producer, new_producer, old_producer
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
@@ -67,6 +61,8 @@ STEPS_MAX: Final = 20_000_000
 START_S: Final = 60.0
 RECOVERY_S: Final = 180.0
 STOP_S: Final = 120.0
+PAUSE_S: Final = 1.5
+"""Shorter than any session, and longer than a broker needs to start."""
 END_S: Final = 10_000.0
 """More than all waits of a run together."""
 LATE_S: Final = 600.0
@@ -245,7 +241,9 @@ class Run:
         zookeeper_checks.on_state = log_checks.check_isrs
         zookeeper_checks.on_deleted = log_checks.forget
         self.members = [
-            SimMember(self.hosts, number, self.target, self.group, plan.offsets_storage)
+            SimMember(
+                self.hosts, number, self.target, self.group, plan.offsets_storage, late=plan.late
+            )
             for number in range(plan.members)
         ]
         self.calm_checks = CalmChecks(
@@ -257,10 +255,14 @@ class Run:
             self.group,
             lambda text, seconds: self._await(text, seconds, lambda: not text()),
         )
+        self.director: SimClientRuntime = self.hosts.client("director")
+        self.final_group = FinalGroup(
+            plan, self.target, self.group, self.director, self._final, self._await_none
+        )
+        self.late = LateTopic(plan, self.target, self.group, self.director)
         self.verdict: str | None = None
         self._is_recovering = False
         """Whether processes that end are started again at once."""
-        self.director: SimClientRuntime = self.hosts.client("director")
         self.faults = Faults(
             plan,
             self.hosts.random_of,
@@ -317,7 +319,9 @@ class Run:
         if self.plan.members_first:
             self._start_members()
         with AdminClient(ADDRESS, runtime=self.director) as admin:
-            admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
+            overrides = {"max.message.bytes": REFUSED_BYTES} if self.plan.refuses else {}
+            counts = self.plan.partitions, self.plan.replication_factor
+            admin.create_topic(TOPIC, *counts, overrides)
             admin.await_leaders(TOPIC, timeout_ms=int(START_S * 1000))
             self.kept.create_topic(admin)
             self.transactions.create_topics(admin, int(START_S * 1000))
@@ -335,7 +339,8 @@ class Run:
             pause=pause,
             stores_once=plan.level == RECORDS_LEVEL,
         )
-        old, asynchronous = partial(old_producer, pause=pause), partial(async_producer, pause=pause)
+        old = partial(old_producer, pause=pause, refuses=plan.refuses)
+        asynchronous = partial(async_producer, pause=pause, refuses=plan.refuses)
         self._start_producers("new-producer", plan.new_producers, new)
         self._start_producers("old-producer", plan.old_producers, old)
         self._start_producers("async-producer", plan.async_producers, asynchronous)
@@ -420,6 +425,11 @@ class Run:
         process = away.process
         assert process is not None
         self.say(f"{process.name} is {self.plan.away}; the others must go on")
+        if self.plan.away == RESTARTED:
+            self._pause_controller(away)
+            self.hosts.kill(process, silently=False)
+            self.calm_checks.check_restarted(away)
+            return
         self._is_recovering = False  # it must not be started at once
         if self.plan.away == KILLED:
             self.hosts.kill(process, silently=False)
@@ -430,6 +440,15 @@ class Run:
         if self.plan.away == SUSPENDED:
             process.resume()
         self._is_recovering = True
+
+    def _pause_controller(self, away: SimBroker) -> None:
+        """Stop the controller for a moment, as for garbage collection: it finds that broker there
+        as before. Not if it is itself the one."""
+        controller = self.faults.controller()
+        process = None if controller is None else controller.process
+        if process is not None and controller is not away:
+            process.stop()
+            self.director.process.call_later(PAUSE_S, process.resume)
 
     def _await_calm(self) -> None:
         """Wait until nothing has changed for a while."""
@@ -474,16 +493,18 @@ class Run:
         if self.plan.profile == SAFE and (problem := self.mirrors.problem()):
             raise Violation(problem)
         if self.members:
-            self._await_none("the group to process every message", partial(self._missing, final))
-            ends = {tp: max(final[tp]) + 1 for tp in final if final[tp]}
-            self._await_none(
-                "the group to commit the end of every partition", partial(self._uncommitted, ends)
-            )
-            self._await_none(
-                "the group to share its partitions evenly",
-                partial(self.group.uneven, len(self.members), self.target.partitions),
-            )
+            self.final_group.check(final)
         self._await_calm()
+        if self.late.is_planned:
+            self._check_late()
+
+    def _check_late(self) -> None:
+        """A topic appears that the group has subscribed to, and nothing else happens."""
+        for member in self.members:
+            member.widen()
+        self.late.make()
+        self.say("the late topic is made")
+        self._await_none("the group to process a topic made late", self.late.unprocessed)
 
     def _final_all(self) -> dict[TopicPartition, dict[int, bytes]]:
         """The final messages of every partition, at one time: a late request of a producer that
@@ -508,37 +529,6 @@ class Run:
             *self.observed.history.problems(final),
             *self.observed.lost(values),
         ]
-
-    def _missing(self, final: Mapping[TopicPartition, Mapping[int, bytes]]) -> str:
-        for tp, messages in final.items():
-            if missing := self.group.missing(tp, messages.keys()):
-                return (
-                    f"{tp} offset {min(missing)} and {len(missing) - 1} more; it belongs to "
-                    f"{self.group.owner(tp)}"
-                )
-        return ""
-
-    def _uncommitted(self, ends: dict[TopicPartition, int]) -> str:
-        """How the committed offsets differ from these ends, in either store, since a migration may
-        have moved them. A member also commits its start: offset 0 of an empty partition. A late
-        request of a producer that gave up may still extend a log; then `ends` is updated."""
-        found = []
-        for storage in get_args(StorageName):
-            committed = committed_offsets(self.director, self.target, GROUP, storage)
-            for tp, offset in committed.items():
-                if offset > ends.get(tp, 0):
-                    ends[tp] = max(self._final(tp), default=-1) + 1
-            if {tp: offset for tp, offset in committed.items() if offset > 0} == {
-                tp: end for tp, end in ends.items() if end > 0
-            }:
-                return ""
-            found += [
-                f"{storage} has {committed.get(tp)} of {tp}, which ends at {end} and belongs to "
-                f"{self.group.owner(tp)}"
-                for tp, end in ends.items()
-                if committed.get(tp) != end
-            ]
-        return "; ".join(found)
 
     def _final(self, tp: TopicPartition) -> dict[int, bytes]:
         """offset → value, under the safe profile once the HW has passed what was acknowledged or

@@ -26,6 +26,8 @@ FETCH_WAIT_MS: Final = 1000
 
 
 KEYS: Final = 5
+REFUSED_BYTES: Final = 3000
+"""The topic's max.message.bytes in some runs: brokers refuse some large messages for good."""
 SMALL_FETCH: Final = 100
 """The fetch size of some readers: less than many messages have."""
 

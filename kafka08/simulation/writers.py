@@ -28,6 +28,10 @@ FLUSH_SHARE: Final = 0.02
 """The share of calls after which a KafkaProducer is flushed."""
 LARGE_SHARE: Final = 0.01
 """The share of messages that have a few thousand bytes more than the others."""
+REFUSED_LISTS: Final = 0.2
+"""The share of an old producer's calls with a list, where brokers refuse large messages."""
+REFUSED_SHARE: Final = 0.15
+"""The share of its messages that are large, then."""
 LARGE_BYTES: Final = 5000
 """More than a segment of some runs: a broker refuses that message."""
 SMALL_BUFFER: Final = 40_000
@@ -77,7 +81,8 @@ SHOWN: Final = 40
 class Values:
     """Makes the values of one producer, all different: most are short, a few large."""
 
-    def __init__(self, runtime: SimClientRuntime) -> None:
+    def __init__(self, runtime: SimClientRuntime, large_share: float = LARGE_SHARE) -> None:
+        self._large_share = large_share
         self._name = runtime.process.name
         self._random = runtime.random
         self.count = 0
@@ -85,7 +90,7 @@ class Values:
     def next(self) -> bytes:
         value = f"{self._name}/{self.count}".encode()
         self.count += 1
-        if self._random.random() < LARGE_SHARE:
+        if self._random.random() < self._large_share:
             value += b"/" + b"x" * self._random.randint(0, LARGE_BYTES)
         return value
 
@@ -257,11 +262,13 @@ class _NewWriter:
 
 
 def old_producer(
-    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
+    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float, refuses: bool
 ) -> None:
     """Write with a synchronous Producer of 0.8 until the run ends: single messages, and lists that
-    several partitions share."""
-    retries = runtime.random.choice([0, 1])
+    several partitions share. `refuses`: whether brokers refuse large ones, of which it then sends
+    many."""
+    retries = runtime.random.choice([0, 1, 3] if refuses else [0, 1])
+    list_share = REFUSED_LISTS if refuses else LIST_SHARE
     config = ProducerConfig(
         {
             "metadata.broker.list": target.broker_list,
@@ -273,9 +280,9 @@ def old_producer(
     )
     observed.copies[runtime.process.name] = retries + 1
     producer = Producer(config, partitioner=_by_key, runtime=runtime)
-    values = Values(runtime)
+    values = Values(runtime, REFUSED_SHARE if refuses else LARGE_SHARE)
     while not observed.is_ending:
-        is_list = runtime.random.random() < LIST_SHARE
+        is_list = runtime.random.random() < list_share
         sent = values.some() if is_list else [values.next()]
         messages = _keyed(sent, values.count, target, observed)
         try:
@@ -311,9 +318,9 @@ def _keyed(
 
 
 def async_producer(
-    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
+    runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float, refuses: bool
 ) -> None:
-    """Write with an asynchronous Producer of 0.8 until the run ends."""
+    """Write with an asynchronous Producer of 0.8 until the run ends. `refuses`: as above."""
     acks = runtime.random.choice([0, 1, -1])
     config = ProducerConfig(
         {
@@ -332,7 +339,7 @@ def async_producer(
     observed.copies[name] = config.message_send_max_retries + 1
     hooks = _Outcomes()
     producer = Producer(config, partitioner=_by_key, callback_handler=hooks, runtime=runtime)
-    values = Values(runtime)
+    values = Values(runtime, REFUSED_SHARE if refuses else LARGE_SHARE)
     refused = 0
     while not observed.is_ending:
         [message] = _keyed([values.next()], values.count, target, observed)

@@ -3,7 +3,7 @@ that need a look at ZooKeeper.
 
 1. At any time one member receives messages of a partition: the one that owns its znode.
 2. A claim begins at the committed offset: in ZooKeeper at exactly this one, in Kafka at none before
-   those whose commits had been acknowledged to the owner.
+   those whose commits had been acknowledged to the owner. With both stores at the larger offset.
 3. An offset in ZooKeeper is at most the first message that no member has processed.
 4. A member that stops commits what it has finished, unless the commit fails.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from kafka08.client.requests import StorageName
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.zookeeper import SimZooKeeper
@@ -79,6 +80,19 @@ class ZooKeeperGroupHistory(GroupHistory):
                     f"{member} begins {tp} at {offset}, though {least[tp]} was committed, "
                     f"{self.last_commit(tp)}"
                 )
+
+    def starts(
+        self,
+        member: str,
+        offsets: Mapping[TopicPartition, int],
+        in_stores: Mapping[StorageName, Mapping[TopicPartition, int]],
+    ) -> None:
+        """A member has claimed partitions and begins at `offsets`; its stores have returned
+        `in_stores`."""
+        for tp, offset in offsets.items():
+            found = {name: of.get(tp, NO_OFFSET) for name, of in in_stores.items()}
+            if offset != max(found.values(), default=offset):
+                self._on_violation(f"{member} begins {tp} at {offset}, though it has found {found}")
 
     def stored(self, writer: str, tp: TopicPartition, offset: int) -> None:
         """The offset was written to ZooKeeper."""

@@ -31,6 +31,15 @@ def test_compaction_keeps_the_last_acknowledged_message_of_each_key() -> None:
     assert problems(topic, {2: b"a/2"}) == ["compacted"]
 
 
+def test_what_a_tombstone_has_deleted_does_not_come_back() -> None:
+    """The tombstone itself may go. One whose outcome is unknown may have deleted the message."""
+    topic = kept(COMPACT, b"a/0", b"b/1", b"a/")
+    for left in ({1: b"b/1"}, {1: b"b/1", 2: b"a/"}):
+        assert problems(topic, left) == []
+    assert problems(topic, {0: b"a/0", 1: b"b/1"}) == ["compacted"]
+    assert problems(kept(COMPACT, b"a/0", unknown=(b"a/",)), {}) == []
+
+
 def test_retention_leaves_the_last_messages() -> None:
     """All after the first that is left, and as many bytes as it must, if it has deleted any."""
     topic = kept(DELETE, b"a/0", b"a/1", b"a/2", unknown=(b"a/3",))

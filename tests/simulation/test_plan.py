@@ -9,6 +9,8 @@ from kafka08.profile import SAFE
 from kafka08.simulation.plan import (
     ADDED,
     ADDED_COUNTS,
+    FURTHER,
+    FURTHER_COUNTS,
     SUNDRY,
     SUNDRY_COUNTS,
     TOPIC_COUNTS,
@@ -32,8 +34,8 @@ def test_faults_of_chosen_kinds_alone() -> None:
 
 
 def test_added_faults_leave_the_others() -> None:
-    """Faults of whole clusters, of limits and strangers, and changes of topics are added to a plan
-    in the order of their times; the plan's own faults stay as they are. Some plans get none of a
+    """Faults of whole clusters, limits, strangers and others, and changes of topics are added to a
+    plan in the order of their times; its own faults stay as they are. Some plans get none of a
     kind, and each kind is in some."""
     own = with_faults(draw_plan(1, SAFE), 1, [Fault.KILL]).faults
     counts: dict[Fault, Counter[int]] = {}
@@ -43,11 +45,12 @@ def test_added_faults_leave_the_others() -> None:
         assert sorted(fault.at for fault in faults) == [fault.at for fault in faults]
         assert len({fault.number for fault in faults}) == len(faults)
         drawn = Counter(fault.kind for fault in faults)
-        for kind in (*ADDED, *SUNDRY, Fault.TOPIC):
+        for kind in (*ADDED, *SUNDRY, *FURTHER, Fault.TOPIC):
             counts.setdefault(kind, Counter())[drawn[kind]] += 1
     for kind, drawn_counts in (
         *((kind, ADDED_COUNTS) for kind in ADDED),
         *((kind, SUNDRY_COUNTS) for kind in SUNDRY),
+        *((kind, FURTHER_COUNTS) for kind in FURTHER),
         (Fault.TOPIC, TOPIC_COUNTS),
     ):
         assert counts[kind].keys() == {*drawn_counts}

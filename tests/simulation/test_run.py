@@ -42,15 +42,18 @@ def test_a_run_under_the_classic_profile_comes_right(seed: int) -> None:
         (Fault.ISR, {"is suspended; ISRs are changed", "a state"}),
         (Fault.OUTAGE, {"ZooKeeper stops for", "ZooKeeper starts", "> zookeeper", "end of cut"}),
         (Fault.BLACKOUT, {"all brokers without power", "everything without power", "starts"}),
+        (Fault.REFUSE, {"refused: ", "accepted: "}),
+        (Fault.ROLL, {"when it begins a segment", ".1 loses power", "starts"}),
     ],
 )
 def test_faults_of_whole_clusters(kind: Fault, seen: set[str]) -> None:
-    """Clusters recover from faults that concern several of their processes, and a few runs have
-    all forms of such a fault."""
+    """Clusters recover from faults that take more than one step or process, and a few runs have all
+    forms of such a fault."""
     lines: list[str] = []
     for seed in range(1, 4):
         plan = replace(draw_plan(seed, SAFE), brokers=3, replication_factor=2, faults_seconds=60.0)
-        plan = replace(plan, pause_seconds=0.2, members=1)
+        properties = {**plan.broker_properties, "log.segment.bytes": "4096"}
+        plan = replace(plan, pause_seconds=0.2, members=1, broker_properties=properties)
         outcome = simulate(seed, plan=with_faults(plan, seed, [kind]), on_line=lines.append)
         assert outcome.verdict is None
     missing = {text for text in seen if not any(text in line for line in lines)}

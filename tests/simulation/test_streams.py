@@ -222,3 +222,22 @@ def test_a_reset_ends_both_sides(pair: Pair, run: Run) -> None:
                 end.send(b"x")
 
     run(talk)
+
+
+def test_a_host_refuses_another(pair: Pair, run: Run) -> None:
+    """What there is breaks at both ends, and a new connection is refused, until that ends."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        pair.network.refuse("client", "server")
+        for end in (ours, theirs):
+            with pytest.raises(ConnectionResetError):
+                end.sendall(b"x")
+        with pytest.raises(ConnectionRefusedError):
+            pair.connect()
+        pair.network.heal()
+        ours, theirs = pair.connect()
+        ours.sendall(b"ab")
+        assert b"ab" == received(theirs, 2)
+
+    run(talk)

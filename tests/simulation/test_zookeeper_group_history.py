@@ -108,6 +108,18 @@ def test_2_no_claim_begins_before_a_commit_to_kafka(
     ]
 
 
+def test_2_with_both_stores_a_claim_begins_at_the_larger_offset(
+    history: ZooKeeperGroupHistory, wrong: list[str]
+) -> None:
+    """A member of both stores that begins at the smaller of two offsets breaks the rule; a store
+    without an offset is behind too."""
+    history.starts("new", {OWNED: 7, FREE: 3}, {"kafka": {OWNED: 7, FREE: 3}})
+    history.starts("new", {OWNED: 7}, {"kafka": {OWNED: 5}, "zookeeper": {OWNED: 7}})
+    assert wrong == []
+    history.starts("new", {OWNED: NO_OFFSET}, {"kafka": {OWNED: 7}, "zookeeper": {}})
+    assert wrong == ["new begins [t,0] at -1, though it has found {'kafka': 7, 'zookeeper': -1}"]
+
+
 def test_2_only_the_owners_commits_count(history: ZooKeeperGroupHistory) -> None:
     """A commit counts if it is acknowledged to the owner of its partition: the successor of a
     former owner may have started from an earlier offset."""
