@@ -531,6 +531,7 @@ class ReplicaFetcher:
         """Append one partition's set, or handle its error; a failure pauses it. `is_cut`: the
         leader may have more. Switches."""
         asked = followed.position
+        has_no_common_epoch = followed.epochs is None and followed.unsettled is not None
         try:
             if data.error_code:
                 # A leader that did not lead for a while may have other messages: see the header.
@@ -538,6 +539,8 @@ class ReplicaFetcher:
                 check(data.error_code, f"broker {self._leader.id} refused")
             self._append(tp, followed, data, is_cut=is_cut)
         except OffsetOutOfRange:
+            if has_no_common_epoch:
+                followed.epochs = None  # another question would have the same answer, for ever
             # If there is something to compare, the next request is from the HW on.
             if followed.epochs is not None or followed.position == asked:
                 self._reset(tp, followed)

@@ -81,6 +81,17 @@ def test_what_the_leader_has_not_is_cut(pair: Pair, asked: list[int]) -> None:
     assert [1, 0, 0, -1] == asked
 
 
+@pytest.mark.parametrize("leader", [[], [2]])
+def test_a_leader_that_lacks_every_epoch_and_the_high_watermark_is_followed(
+    pair: Pair, leader: list[int]
+) -> None:
+    """As one that has lost its log with its power: it has no answer for the follower's epochs, so
+    that the offsets of the logs decide. Another question would have the same answer, for ever."""
+    pair.follower.store.configs["t"] = {"unclean.leader.election.enable": "true"}
+    write(pair, [0, 0, 1], leader, high_watermark=3)
+    settled(pair)
+
+
 def test_records_at_and_below_the_high_watermark_are_settled_by_epochs(
     pair: Pair, asked: list[int]
 ) -> None:
