@@ -14,7 +14,7 @@ from random import Random
 from typing import Final, get_args
 
 from kafka08.client.requests import StorageName
-from kafka08.profile import SAFE
+from kafka08.profile import CLASSIC, SAFE
 from kafka08.simulation.expiring_offsets import CHECK_MS as EXPIRY_CHECK_MS
 from kafka08.simulation.kept_topic import COMPACT, DELETE
 from kafka08.simulation.network import NetworkSettings
@@ -317,6 +317,9 @@ def with_record_batches(plan: Plan) -> Plan:
         # Fewer brokers than this would never have groups.
         "offsets.topic.replication.factor": str(plan.brokers),
     }
+    if plan.profile == CLASSIC:
+        # The default of 0.8: else a follower whose leader has lost messages halts for good.
+        properties["unclean.leader.election.enable"] = "true"
     return replace(plan, level=RECORDS_LEVEL, broker_properties=properties)
 
 
