@@ -20,7 +20,9 @@ batch any more, then what was accepted is sent, or dropped, and last comes EndTx
 The sender knows nothing of coordinators: before a partition gets its first batch of a transaction,
 `enter` has announced it. Requests are repeated until `max.block.ms` is over; the coordinator gives
 the same answer again. After a failure the next epoch of the producer is asked for, with which its
-numbers begin anew; the transaction is ended first, which a fenced producer cannot.
+numbers begin anew; the transaction is ended first, which a fenced producer cannot. Any other epoch
+than the next one was given after another producer's, or after a response that was lost: then the
+producer ends as a fenced one does.
 
 Source: org.apache.kafka.clients.producer.internals.TransactionManager 0.11.0.3.
 """
@@ -237,7 +239,7 @@ class Transactions:
                 self._coordinator.end(self._identity, self._give_up_at(), commits=commits)
         self._partitions, self._has_offsets = frozenset(), False
         if self._needs_identity:
-            self._ask_identity()
+            self._ask_identity(self._identity)
         self._state, self._error, self._needs_identity = State.READY, None, False
 
     def fail(self, error: KafkaError) -> None:
@@ -311,11 +313,17 @@ class Transactions:
             raise self._error.with_traceback(None)
         raise InvalidTxnState(f"transactional.id {self._id}: {self._state.value}")
 
-    def _ask_identity(self) -> None:
+    def _ask_identity(self, former: Identity | None = None) -> None:
+        """Get an identity; `former`: the next one of this producer, which goes on."""
         with self._noting_errors():
-            identity = self._coordinator.init(self._timeout_ms, self._give_up_at())
-        self._identity = Identity(*identity)
-        self._on_identity(self._identity)
+            given = Identity(*self._coordinator.init(self._timeout_ms, self._give_up_at()))
+            if former is not None and given != Identity(former.producer_id, former.epoch + 1):
+                # The request does not say who asks: a successor would be fenced, not this one.
+                raise InvalidProducerEpoch(
+                    f"its next epoch is {given.epoch}, behind {former.epoch}"
+                )
+        self._identity = given
+        self._on_identity(given)
 
     @contextmanager
     def _noting_errors(self) -> Iterator[None]:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kafka08.client.transactional_id import TransactionalId
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import (
     ConfigError,
     FailedTransaction,
     KafkaError,
     MessageSizeTooLarge,
+    ProducerFenced,
     RecordTooLarge,
     RequestTimedOut,
     UnknownProducerId,
@@ -76,6 +78,33 @@ def test_an_abort_drops_a_record_that_is_to_be_sent_again(
         with producer.transaction():
             producer.send(ProducerRecord(topic, value))
     committed_values(cluster.bootstrap, topic, [b"first", b"second"])
+
+
+def test_a_producer_that_goes_on_after_a_failure_is_not_its_own_successor(
+    cluster: EmbeddedCluster,
+    topic: str,
+    producer: KafkaProducer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It asks for its next epoch once its transaction has ended. Where another producer of its name
+    has begun just before, the coordinator gives the one behind that producer's, and it ends as a
+    fenced one: it would go on beside its successor."""
+    refused = cluster.faults.add("Produce", topic=topic, error="NOT_LEADER_FOR_PARTITION")
+    producer.begin_transaction()
+    producer.send(ProducerRecord(topic, b"gone"))
+    until(lambda: producer.metrics()["producer-metrics"]["record-retry-total"])
+    refused.remove()
+    ask = TransactionalId.init
+
+    def ask_late(of: TransactionalId, timeout_ms: int, give_up_at: float) -> tuple[int, int]:
+        ask(of, timeout_ms, give_up_at)  # as a successor does
+        return ask(of, timeout_ms, give_up_at)
+
+    monkeypatch.setattr(TransactionalId, "init", ask_late)
+    with pytest.raises(ProducerFenced, match="its next epoch is 2, behind 0"):
+        producer.abort_transaction(30)
+    with pytest.raises(ProducerFenced):
+        producer.begin_transaction()
 
 
 @pytest.mark.parametrize(
