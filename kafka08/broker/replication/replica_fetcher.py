@@ -568,14 +568,14 @@ class ReplicaFetcher:
             if not is_cut:
                 followed.expected_bytes = len(message_set)
             # flush.messages: on disk before the next fetch acknowledges these messages.
-            flush = followed.log.owed_flush()
-            if flush is not None:
-                try:
+            try:
+                flush = followed.log.owed_flush()
+                if flush is not None:
                     self._runtime.run_native(flush.sync)
                     flush.complete()
-                except FileRefused:
-                    followed.unsettle()  # fetched again from the HW on, and so not acknowledged
-                    raise
+            except FileRefused:
+                followed.unsettle()  # fetched again from the HW on, and so not acknowledged
+                raise
         else:
             self._give_room(tp, followed, message_set)
         followed.lag = max(0, data.high_watermark - followed.log.log_end_offset)

@@ -20,6 +20,7 @@ from kafka08.broker.replication.replica_fetcher import (
 )
 from kafka08.errors import FileRefused, StorageError
 from kafka08.log.background import PendingFlush
+from kafka08.log.log import Log
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.fetch_frame import FetchFrame
@@ -65,19 +66,22 @@ def test_a_follower_applies_flush_messages(tmp_path: Path) -> None:
     assert 2 == pair.copy.log.recovery_point
 
 
+@pytest.mark.parametrize(
+    ("of", "step"), [(PendingFlush, "sync"), (Log, "begin_flush")], ids=["sync", "open"]
+)
 def test_what_could_not_be_flushed_is_not_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, step: str
 ) -> None:
-    """A full descriptor table may refuse a flush for a moment. The next fetch told the leader that
-    the messages are on disk."""
+    """A full descriptor table may refuse a flush for a moment, or to open its files. The next fetch
+    told the leader that the messages are on disk."""
     pair = Pair(tmp_path, log_flush_interval_messages=1)
     pair.produce(b"a")
     with monkeypatch.context() as patch:
 
-        def refuse(_: PendingFlush) -> None:
+        def refuse(_: object) -> None:
             raise FileRefused("cannot sync t-0: Too many open files")
 
-        patch.setattr(PendingFlush, "sync", refuse)
+        patch.setattr(of, step, refuse)
         for _ in range(3):
             pair.fetcher.round()
             assert (1, 0) == (pair.copy.log.log_end_offset, pair.original.high_watermark)
