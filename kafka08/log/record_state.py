@@ -175,12 +175,14 @@ class RecordState:
 
     def note_epochs(self, found: Iterable[StoredBatch]) -> None:
         """These batches are about to be appended, or are in the log. FileRefused, StorageError."""
-        latest = self.epochs.latest
-        for batch in found:
-            if batch.leader_epoch > self.epochs.latest:
-                self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        if self.epochs.latest > latest:
-            self._write_epochs()
+        new = [batch for batch in found if batch.leader_epoch > self.epochs.latest]
+        if new:
+            epochs = LeaderEpochs(self.epochs.entries)
+            begun = [epochs.assign(batch.leader_epoch, batch.base_offset) for batch in new]
+            if any(begun):
+                # A refused write changes nothing: the next batch of the epoch writes it.
+                self._write_epochs(epochs)
+                self.epochs = epochs
 
     def reserve(self, found: Iterable[StoredBatch], segment: LogSegment) -> None:
         """Before these batches are appended to that segment: open what `note` writes to.
@@ -234,20 +236,24 @@ class RecordState:
         self.producers = Producers()
         self._remove_snapshots(0, None)
         if self.epochs.entries:
+            self._write_epochs(LeaderEpochs())
             self.epochs = LeaderEpochs()
-            self._write_epochs()
 
     def log_start_rose(self, offset: int, first_base_offset: int) -> None:
         """Messages below `offset` were deleted; those of the first segment are still there."""
         self.producers.log_start_rose(offset)
         self._drop_snapshots_before(first_base_offset)
-        if self.epochs.raise_start(offset):
-            self._write_epochs()
+        epochs = LeaderEpochs(self.epochs.entries)
+        if epochs.raise_start(offset):
+            self._write_epochs(epochs)
+            self.epochs = epochs
 
     def epochs_end_at(self, offset: int) -> None:
         """Nothing from `offset` on is in the log."""
-        if self.epochs.truncate(offset):
-            self._write_epochs()
+        epochs = LeaderEpochs(self.epochs.entries)
+        if epochs.truncate(offset):
+            self._write_epochs(epochs)
+            self.epochs = epochs
 
     def _remove_snapshots(self, start: int, end: int | None) -> None:
         for offset in self._snapshots[start:end]:
@@ -268,5 +274,5 @@ class RecordState:
             logger.warning("%s: %s; it has no epochs then", self._checkpoint, error)
             return LeaderEpochs()
 
-    def _write_epochs(self) -> None:
-        replace_file(self._disk, self._checkpoint, self.epochs.encode())
+    def _write_epochs(self, epochs: LeaderEpochs) -> None:
+        replace_file(self._disk, self._checkpoint, epochs.encode())

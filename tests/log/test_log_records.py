@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from kafka08.errors import ConfigError, InvalidProducerEpoch, OutOfOrderSequence
+from kafka08.errors import ConfigError, FileRefused, InvalidProducerEpoch, OutOfOrderSequence
 from kafka08.format import Batch, Message
 from kafka08.format.v2 import V2
 from kafka08.levels import Level
+from kafka08.log import record_state
 from kafka08.log.config import LogConfig
 from kafka08.log.coordinator_batches import marker_batch, transactional_batch
 from kafka08.log.leader_epochs import EpochStart
@@ -276,6 +277,26 @@ class TestEpochs:
         assert (EpochStart(0, 0), EpochStart(2, 2)) == log.records.epochs.entries
         log.truncate_fully_and_start_at(9)
         assert "0\n0\n" == checkpoint.read_text()
+
+    def test_an_epoch_whose_checkpoint_is_refused_is_noted_by_its_next_batch(
+        self, open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Neither the refused batch nor its epoch is there. A full descriptor table lasts a moment;
+        without the epoch on disk the replica would be cut below acknowledged messages later."""
+        log = open_log(**FORMAT_2)
+        log.append(sent(0), leader_epoch=1)
+        with monkeypatch.context() as patch:
+
+            def refuse(*_: object) -> None:
+                raise FileRefused("cannot replace leader-epoch-checkpoint: Too many open files")
+
+            patch.setattr(record_state, "replace_file", refuse)
+            with pytest.raises(FileRefused):
+                log.append(sent(1), leader_epoch=4)
+            assert (1, 1) == (log.log_end_offset, log.records.epochs.latest)
+        log.append(sent(1), leader_epoch=4)
+        checkpoint = log.directory / "leader-epoch-checkpoint"
+        assert "0\n2\n1 0\n4 1\n" == checkpoint.read_text()
 
     def test_a_lost_checkpoint_is_written_again(self, open_log: OpenLog) -> None:
         """From the batches that recovery reads."""
