@@ -138,7 +138,10 @@ class FollowerTruncation:
                     search.advance(answer.end_offset)
                     if search.is_done:
                         del left[tp]
-                        self._settle_by(search, one, cuts)
+                        try:
+                            self._settle_by(search, one, cuts)
+                        except FileRefused as refusal:
+                            refused[tp] = refusal
         for tp in [tp for tp in cuts if cuts[tp] < asking[tp].partition.high_watermark]:
             try:
                 self._check_loss(tp, asking[tp], cuts[tp])
@@ -151,10 +154,15 @@ class FollowerTruncation:
     def _settle_by(
         self, search: EpochSearch, followed: PartitionFetchState, cuts: dict[TopicPartition, int]
     ) -> None:
-        """A search is done: note where to truncate, if anywhere."""
+        """A search is done: note where to truncate, if anywhere. FileRefused. Switches."""
         if search.common_end is None:
             followed.epochs = None
         elif search.common_end >= followed.log.log_end_offset:
+            # The next fetch acknowledges the whole log, of which a flush may have been refused.
+            flush = followed.log.owed_flush()
+            if flush is not None:
+                self._runtime.run_native(flush.sync)
+                flush.complete()
             followed.settle()
         else:
             cuts[followed.topic_partition] = search.common_end

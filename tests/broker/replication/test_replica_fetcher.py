@@ -66,15 +66,23 @@ def test_a_follower_applies_flush_messages(tmp_path: Path) -> None:
     assert 2 == pair.copy.log.recovery_point
 
 
+OF_0_11 = {
+    "api_level": "0.11.0",
+    "inter_broker_protocol_version": "0.11.0",
+    "log_message_format_version": "0.11.0",
+}
+
+
 @pytest.mark.parametrize(
     ("of", "step"), [(PendingFlush, "sync"), (Log, "begin_flush")], ids=["sync", "open"]
 )
+@pytest.mark.parametrize("keys", [{}, OF_0_11], ids=["0.8.2", "0.11.0"])
 def test_what_could_not_be_flushed_is_not_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, step: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, step: str, keys: dict[str, str]
 ) -> None:
     """A full descriptor table may refuse a flush for a moment, or to open its files. The next fetch
     told the leader that the messages are on disk."""
-    pair = Pair(tmp_path, log_flush_interval_messages=1)
+    pair = Pair(tmp_path, log_flush_interval_messages=1, **keys)
     pair.produce(b"a")
     with monkeypatch.context() as patch:
 
