@@ -66,7 +66,7 @@ def test_a_follower_applies_flush_messages(tmp_path: Path) -> None:
     assert 2 == pair.copy.log.recovery_point
 
 
-OF_0_11 = {
+OF_0_11: dict[str, Any] = {
     "api_level": "0.11.0",
     "inter_broker_protocol_version": "0.11.0",
     "log_message_format_version": "0.11.0",
@@ -78,7 +78,7 @@ OF_0_11 = {
 )
 @pytest.mark.parametrize("keys", [{}, OF_0_11], ids=["0.8.2", "0.11.0"])
 def test_what_could_not_be_flushed_is_not_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, step: str, keys: dict[str, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, step: str, keys: dict[str, Any]
 ) -> None:
     """A full descriptor table may refuse a flush for a moment, or to open its files. The next fetch
     told the leader that the messages are on disk."""
