@@ -176,13 +176,14 @@ class RecordState:
     def note_epochs(self, found: Iterable[StoredBatch]) -> None:
         """These batches are about to be appended, or are in the log. FileRefused, StorageError."""
         new = [batch for batch in found if batch.leader_epoch > self.epochs.latest]
-        if new:
-            epochs = LeaderEpochs(self.epochs.entries)
+        if not new:
+            return
+
+        def assign(epochs: LeaderEpochs) -> bool:
             begun = [epochs.assign(batch.leader_epoch, batch.base_offset) for batch in new]
-            if any(begun):
-                # A refused write changes nothing: the next batch of the epoch writes it.
-                self._write_epochs(epochs)
-                self.epochs = epochs
+            return any(begun)
+
+        self._change_epochs(assign)
 
     def reserve(self, found: Iterable[StoredBatch], segment: LogSegment) -> None:
         """Before these batches are appended to that segment: open what `note` writes to.
@@ -235,25 +236,17 @@ class RecordState:
         """The log is empty, and starts at `offset`."""
         self.producers = Producers()
         self._remove_snapshots(0, None)
-        if self.epochs.entries:
-            self._write_epochs(LeaderEpochs())
-            self.epochs = LeaderEpochs()
+        self._change_epochs(lambda epochs: epochs.truncate(0))
 
     def log_start_rose(self, offset: int, first_base_offset: int) -> None:
         """Messages below `offset` were deleted; those of the first segment are still there."""
         self.producers.log_start_rose(offset)
         self._drop_snapshots_before(first_base_offset)
-        epochs = LeaderEpochs(self.epochs.entries)
-        if epochs.raise_start(offset):
-            self._write_epochs(epochs)
-            self.epochs = epochs
+        self._change_epochs(lambda epochs: epochs.raise_start(offset))
 
     def epochs_end_at(self, offset: int) -> None:
         """Nothing from `offset` on is in the log."""
-        epochs = LeaderEpochs(self.epochs.entries)
-        if epochs.truncate(offset):
-            self._write_epochs(epochs)
-            self.epochs = epochs
+        self._change_epochs(lambda epochs: epochs.truncate(offset))
 
     def _remove_snapshots(self, start: int, end: int | None) -> None:
         for offset in self._snapshots[start:end]:
@@ -274,5 +267,10 @@ class RecordState:
             logger.warning("%s: %s; it has no epochs then", self._checkpoint, error)
             return LeaderEpochs()
 
-    def _write_epochs(self, epochs: LeaderEpochs) -> None:
-        replace_file(self._disk, self._checkpoint, epochs.encode())
+    def _change_epochs(self, change: Callable[[LeaderEpochs], bool]) -> None:
+        """Change the epochs, on disk first: a refused write changes nothing, so that whatever needs
+        the change asks for it again. FileRefused, StorageError."""
+        epochs = LeaderEpochs(self.epochs.entries)
+        if change(epochs):
+            replace_file(self._disk, self._checkpoint, epochs.encode())
+            self.epochs = epochs
