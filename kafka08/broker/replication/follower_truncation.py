@@ -119,8 +119,9 @@ class FollowerTruncation:
         ask: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, EpochEndOffset]],
     ) -> tuple[dict[TopicPartition, KafkaError], dict[TopicPartition, KafkaError]]:
         """Find where these logs differ from the leader's, and truncate them there. Those without an
-        epoch in common are compared later. Returns the leader's errors, and why logs cannot be
-        truncated now, as `settle`. Raises as `ask`, which returns where epochs end."""
+        epoch in common are compared later. Returns the leader's errors and refused flushes; and why
+        logs cannot be truncated now, as `settle`. Raises as `ask`, which returns where epochs end.
+        """
         refused: dict[TopicPartition, KafkaError] = {}
         cuts: dict[TopicPartition, int] = {}
         left = dict(asking)
@@ -138,10 +139,7 @@ class FollowerTruncation:
                     search.advance(answer.end_offset)
                     if search.is_done:
                         del left[tp]
-                        try:
-                            self._settle_by(search, one, cuts)
-                        except FileRefused as refusal:
-                            refused[tp] = refusal
+                        self._settle_by(search, one, cuts)
         for tp in [tp for tp in cuts if cuts[tp] < asking[tp].partition.high_watermark]:
             try:
                 self._check_loss(tp, asking[tp], cuts[tp])
@@ -149,20 +147,23 @@ class FollowerTruncation:
                 refused[tp] = unconfirmed
                 del cuts[tp]
         # By epochs nothing is truncated that the leader has, so its HW is no limit.
-        return refused, self._cut(cuts, asking, committed={}) if cuts else {}
+        problems = self._cut(cuts, asking, committed={}) if cuts else {}
+        # The next fetch acknowledges these logs, of which an earlier flush may have been refused.
+        for tp, one in asking.items():
+            if one.is_followed and one.unsettled is None:
+                try:
+                    one.flush_owed(self._runtime.run_native)
+                except FileRefused as refusal:
+                    refused[tp] = refusal
+        return refused, problems
 
     def _settle_by(
         self, search: EpochSearch, followed: PartitionFetchState, cuts: dict[TopicPartition, int]
     ) -> None:
-        """A search is done: note where to truncate, if anywhere. FileRefused. Switches."""
+        """A search is done: note where to truncate, if anywhere."""
         if search.common_end is None:
             followed.epochs = None
         elif search.common_end >= followed.log.log_end_offset:
-            # The next fetch acknowledges the whole log, of which a flush may have been refused.
-            flush = followed.log.owed_flush()
-            if flush is not None:
-                self._runtime.run_native(flush.sync)
-                flush.complete()
             followed.settle()
         else:
             cuts[followed.topic_partition] = search.common_end

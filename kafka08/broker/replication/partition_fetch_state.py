@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafka08.broker.replica.replica_state import FollowerState
 from kafka08.broker.replication.epoch_search import EpochSearch
 from kafka08.broker.replication.log_comparison import DivergenceSearch
+from kafka08.errors import FileRefused
 from kafka08.protocol.fetch import NO_LOG_START_OFFSET
 
 if TYPE_CHECKING:
@@ -72,6 +74,18 @@ class PartitionFetchState(FollowerState):
     def settle(self) -> None:
         """The log is a beginning of the leader's."""
         self.search = self.unsettled = self.epochs = None
+
+    def flush_owed(self, run_native: Callable[[Callable[[], None]], object]) -> None:
+        """Sync what flush.messages requires, which the next fetch acknowledges. FileRefused: the
+        log is compared again before that. Switches."""
+        try:
+            flush = self.log.owed_flush()
+            if flush is not None:
+                run_native(flush.sync)
+                flush.complete()
+        except FileRefused:
+            self.unsettle()
+            raise
 
     @property
     def is_unsettled(self) -> bool:

@@ -37,7 +37,6 @@ from kafka08.errors import (
     ApiError,
     ClientError,
     CorruptLog,
-    FileRefused,
     InvalidMessage,
     KafkaError,
     OffsetOutOfRange,
@@ -567,15 +566,7 @@ class ReplicaFetcher:
             followed.ask_for(self._config.replica_fetch_max_bytes)
             if not is_cut:
                 followed.expected_bytes = len(message_set)
-            # flush.messages: on disk before the next fetch acknowledges these messages.
-            try:
-                flush = followed.log.owed_flush()
-                if flush is not None:
-                    self._runtime.run_native(flush.sync)
-                    flush.complete()
-            except FileRefused:
-                followed.unsettle()  # fetched again from the HW on, and so not acknowledged
-                raise
+            followed.flush_owed(self._runtime.run_native)
         else:
             self._give_room(tp, followed, message_set)
         followed.lag = max(0, data.high_watermark - followed.log.log_end_offset)

@@ -11,6 +11,7 @@ from kafka08.broker.replication import follower_truncation
 from kafka08.broker.replication.leader_queries import LeaderQueries
 from kafka08.broker.replication.log_comparison import same_entries
 from kafka08.broker.replication.replica_fetcher import PARTITION_BACKOFF_S
+from kafka08.log.log import Log
 from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
 from tests.broker.fake_runtime import Halted
@@ -109,6 +110,18 @@ def test_acknowledged_records_are_not_cut_unless_the_topic_allows_it(
     write(pair, [0, 1, 1], [0, 2], high_watermark=3)
     with pytest.raises(Halted):
         pair.fetcher.round()
+
+
+def test_what_is_left_of_a_log_is_on_disk_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flush may have been refused before the log was cut."""
+    pair = Pair(tmp_path, log_flush_interval_messages=1, **KEYS)
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "flush", lambda _: None)
+        write(pair, [0, 0, 1, 1], [0, 0, 2])
+    pair.fetcher.round()
+    assert (2, 2) == (pair.copy.log.log_end_offset, pair.copy.log.recovery_point)
 
 
 def test_a_leader_that_is_none_yet_is_asked_again(pair: Pair, asked: list[int]) -> None:
