@@ -180,14 +180,11 @@ class RecordBatch:
         second = self._part(messages[middle:], middle, self.reserved - first.reserved)
         self._callbacks = []
         self.halves = first, second
-        left = iter(range(1))  # an iterator counts without a lock
 
-        def one_is_done() -> None:
-            if next(left, None) is None:
-                self.complete(first.base_offset, first.error or second.error)
+        def both_are_done() -> None:
+            self.complete(first.base_offset, first.error or second.error)
 
-        first.when_done(one_is_done)
-        second.when_done(one_is_done)
+        first.when_done(lambda: second.when_done(both_are_done))
         return self.halves
 
     def _part(
